@@ -5,7 +5,7 @@ it is used.
 """
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -14,9 +14,10 @@ import numpy as np
 from pandas import DataFrame
 
 from lexigraft.artifacts.atomic import atomic_file
+from lexigraft.report.card_scores import smoothed
 from lexigraft.report.frame import SEEDED, Model, StudyResults, select
 from lexigraft.report.models import models
-from lexigraft.report.names import row_name
+from lexigraft.report.names import initializer_name, row_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +37,6 @@ WIDTH = 7.2  # inches: a two-column page
 _LEGEND_LINE = 0.17  # inches
 _LETTERS = 13  # letters of a panel's title per inch
 _MOST_POINTS = 16  # maximum number of points of a panel that all have names
-# A running mean covers 1/25 of the steps, since the loss of a single step is noisy.
-_SMOOTHED_TO = 25
 # Dates and versions are left out of files, so that the same study yields the same bytes.
 _METADATA = {
     ".pdf": ("CreationDate", "Producer", "Creator"),
@@ -91,30 +90,26 @@ class Look(NamedTuple):
     initializers: tuple[str, ...]
 
     def style(self, initializer: str) -> dict[str, Any]:
-        """An initializer's colour, marker and dashes; baselines are grey stars.
+        """An initializer's label, colour, marker and dashes; baselines are grey stars.
 
         Lines are solid until the colours repeat.
         """
         if initializer == "none":
-            return {"color": MUTED, "marker": "*", "ls": "-"}
-        place = self.initializers.index(initializer)
-        return series_style(place) | {"ls": DASHES[place // len(COLOURS) % 3]}
+            return {"label": "LAPT", "color": MUTED, "marker": "*", "ls": "-"}
+        place, label = self.initializers.index(initializer), initializer_name(initializer)
+        return series_style(place, label) | {"ls": DASHES[place // len(COLOURS) % 3]}
 
 
-def series_style(place: int) -> dict[str, Any]:
-    """Colour and marker of the first, second, … of several series, as matplotlib's settings."""
-    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+def series_style(place: int, label: str) -> dict[str, Any]:
+    """Label, colour and marker of the first, second, … series, as matplotlib's settings."""
+    colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+    return {"label": label, "color": colour, "marker": marker}
 
 
-class Line(NamedTuple):
-    """A model as a line or a point; `style` are matplotlib's colour, marker and dashes."""
-
-    model: Model
-    name: str
-    style: dict[str, Any]
+Lines = dict[Model, dict[str, Any]]  # models as lines or points, with matplotlib's settings
 
 
-def trained_lines(study: StudyResults, look: Look) -> list[Line]:
+def trained_lines(study: StudyResults, look: Look) -> Lines:
     """The trained models of a study as lines.
 
     They are trained under the reference strategy, or under each strategy that an item names; LAPT
@@ -125,11 +120,12 @@ def trained_lines(study: StudyResults, look: Look) -> list[Line]:
     return lines(look, [m for m in trained if not compared or m.strategy in compared])
 
 
-def lines(look: Look, trained: Sequence[Model], points: bool = False) -> list[Line]:
-    """Models as lines or points, named by the axes that differ: initializer, vocabulary, strategy.
+def lines(look: Look, trained: Sequence[Model], points: bool = False) -> Lines:
+    """Models as lines or points, labelled by the axes that differ.
 
-    The first of these axes has colours, further ones are distinguished by dashes of lines or
-    markers of points. LAPT's name includes its strategy if the other models have different ones.
+    The first of initializer, vocabulary and strategy has colours, further ones are distinguished by
+    dashes of lines or markers of points. LAPT's name includes its strategy if the other models have
+    different ones.
     """
     grafts = [model for model in trained if not model.baseline]
     several = [
@@ -142,7 +138,7 @@ def lines(look: Look, trained: Sequence[Model], points: bool = False) -> list[Li
     plain = len(lapt) == 1 and lapt[0] in ({model.strategy for model in grafts} or lapt)
     colours: dict[str, int] = {}
     variants: dict[tuple[str, ...], int] = {}
-    drawn = []
+    drawn = {}
     for model in trained:
         names = model.axes() | {"initializer": row_name(model.initializer, model.strategy)}
         if model.baseline:
@@ -153,31 +149,29 @@ def lines(look: Look, trained: Sequence[Model], points: bool = False) -> list[Li
             variant = variants.setdefault(tuple(names[axis] for axis in further), len(variants))
             style = look.style(model.initializer)
             if coloured != "initializer":
-                style = series_style(colours.setdefault(names[coloured], len(colours)))
+                style = series_style(colours.setdefault(names[coloured], len(colours)), name)
+        style = style | {"label": name}
         if points:
             style = style | ({"marker": MARKERS[variant % len(MARKERS)]} if variant else {})
         elif further or model.baseline:
             style = style | {"ls": DASHES[variant % len(DASHES)]}
-        drawn.append(Line(model, name, style))
+        drawn[model] = style
     return drawn
 
 
-def points(
-    study: StudyResults, look: Look, trained: Sequence[Model]
-) -> dict[Model, tuple[str, dict[str, Any]]]:
-    """The name and style of each model as a point.
+def points(study: StudyResults, look: Look, trained: Sequence[Model]) -> Lines:
+    """Models as points.
 
     If there are too many, models that were not trained under the reference strategy are small and
-    have no name.
+    have no label.
     """
     few = len(trained) <= _MOST_POINTS
     named = [model for model in trained if few or model.strategy == study.reference_strategy]
-    styles = {
-        model: ("", look.style(model.initializer) | {"ls": "", "ms": 3.5}) for model in trained
+    small = {"label": None, "ls": "", "ms": 3.5}
+    return {model: look.style(model.initializer) | small for model in trained} | {
+        model: style | {"ls": "", "ms": 6.5}
+        for model, style in lines(look, named, points=True).items()
     }
-    for model, name, style in lines(look, named, points=True):
-        styles[model] = (name, style | {"ls": "", "ms": 6.5})
-    return styles
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -205,8 +199,10 @@ def panel_grid(
     panels = axes.reshape(blocks, stacked, columns).swapaxes(1, 2).reshape(-1, stacked)
     for axis in panels[len(titles) :].flat:
         axis.remove()
-    for axis, title in zip(panels[:, 0], titles, strict=False):
-        title_panel(axis, title)
+    for stack, title in zip(panels, titles, strict=False):
+        title_panel(stack[0], title)
+        for axis in stack:
+            axis.set_label(title)  # of the panel in the CSV file
     return figure, panels[: len(titles)]
 
 
@@ -216,15 +212,16 @@ def row_panels(heights: Sequence[float], margin: float) -> tuple[Figure, np.ndar
     return figure, figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0]
 
 
-def add_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> None:
-    """Add a legend above all panels, with room for it: name -> matplotlib's settings."""
-    from matplotlib.lines import Line2D
-
-    longest = max(map(len, styles), default=0)
-    columns = max(1, min(6, len(styles), int(WIDTH / (0.5 + longest / 18))))
-    figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * -(-len(styles) // columns))
-    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
+def add_legend(figure: Figure) -> None:
+    """Add a legend of all labelled series above the panels, with room for it."""
+    handles: dict[str, Any] = {}
+    for axis in figure.axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    longest = max(map(len, handles), default=0)
+    columns = max(1, min(6, len(handles), int(WIDTH / (0.5 + longest / 18))))
+    figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * -(-len(handles) // columns))
+    figure.legend([*handles.values()], [*handles], loc="outside upper center", ncols=columns)
 
 
 def message(text: str) -> Figure:
@@ -239,6 +236,7 @@ def title_panel(axis: Axes, text: str) -> None:
     place = axis.get_subplotspec()
     columns = place.get_gridspec().ncols if place else 1
     axis.set_title(textwrap.fill(text, int(_LETTERS * WIDTH / columns)))
+    axis.set_label(text)
 
 
 def plain_axis(axis: Axes, which: Literal["x", "y"] = "x") -> None:
@@ -271,7 +269,7 @@ def write_beside(axis: Axes, y: float, text: str) -> None:
 
 
 def save(figure: "Figure", folder: Path, name: str) -> None:
-    """Write `<name>.pdf`, `<name>.png` (300 dpi) and `<name>.svg`.
+    """Write `<name>.pdf`, `<name>.png` (300 dpi), `<name>.svg`, and what it draws as `<name>.csv`.
 
     Layout takes most of the time, so it is done once. The engine is then removed, not set to
     `none`: for each format, matplotlib draws a figure with any layout engine once more.
@@ -282,6 +280,58 @@ def save(figure: "Figure", folder: Path, name: str) -> None:
     for suffix, fields in _METADATA.items():
         with atomic_file(folder / f"{name}{suffix}") as path:
             figure.savefig(path, metadata=dict.fromkeys(fields))
+    with atomic_file(folder / f"{name}.csv") as path:
+        drawn_data(figure).to_csv(path, index=False, lineterminator="\n")
+
+
+def drawn_data(figure: Figure) -> DataFrame:
+    """A row per point, bar and level of the labelled series of a figure.
+
+    Columns: `panel`, `horizontal` and `vertical` (the labels of its axes), `series`, `x`, `y` and
+    `deviation` (half an error bar). On an axis with names instead of numbers, `x` or `y` is a name.
+    """
+    from matplotlib.container import BarContainer, ErrorbarContainer
+    from matplotlib.ticker import FixedLocator
+
+    rows = []
+    for axis in figure.axes:
+        names = [
+            {tick.get_loc(): tick.label1.get_text() for tick in side.get_major_ticks()}
+            if isinstance(side.get_major_locator(), FixedLocator)
+            else {}
+            for side in (axis.xaxis, axis.yaxis)
+        ]
+        series: list[tuple[str, Sequence[Any], Sequence[float]]] = []
+        for container in axis.containers:
+            if isinstance(container, BarContainer):
+                bars = [(bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in container]
+                series.append((container.get_label(), bars, ()))
+            elif isinstance(container, ErrorbarContainer):
+                line, _, error_bars = container.lines
+                ends = [bar for bars in error_bars for bar in bars.get_segments()]
+                # Segments without a deviation lack an end.
+                half = [np.ptp(bar, axis=0).max() / 2 if len(bar) > 1 else np.nan for bar in ends]
+                series.append((container.get_label(), line.get_xydata(), half))
+        for line in axis.lines:
+            xy = line.get_xydata()
+            if line.get_transform() == axis.get_yaxis_transform():  # a level
+                xy = [(np.nan, xy[0][1])]
+            elif line.get_transform() == axis.get_xaxis_transform():
+                xy = [(xy[0][0], np.nan)]
+            series.append((line.get_label(), xy, ()))
+        labels = axis.get_label(), axis.get_xlabel(), axis.get_ylabel()
+        for label, xy, deviations in series:
+            if label and not label.startswith("_"):
+                for at, point in enumerate(xy):
+                    ends = [
+                        texts[min(texts, key=lambda tick, end=end: abs(tick - end))]
+                        if texts and end == end else end
+                        for texts, end in zip(names, point, strict=True)
+                    ]  # fmt: skip
+                    deviation = deviations[at] if at < len(deviations) else np.nan
+                    rows.append((*labels, label, *ends, deviation))
+    columns = ["panel", "horizontal", "vertical", "series", "x", "y", "deviation"]
+    return DataFrame(rows, columns=columns)
 
 
 def with_elapsed(curves: DataFrame) -> DataFrame:
@@ -293,7 +343,7 @@ def with_elapsed(curves: DataFrame) -> DataFrame:
 
 
 def draw_curves(
-    axis: Axes, logged: DataFrame, name: str, over: str, drawn: Sequence[Line], smooth: bool = False
+    axis: Axes, logged: DataFrame, name: str, over: str, drawn: Lines, smooth: bool = False
 ) -> None:
     """Draw lines of one event over `step`, `tokens` or `elapsed`: means, and the seeds faintly."""
     from matplotlib.ticker import EngFormatter
@@ -307,16 +357,14 @@ def draw_curves(
             if longest < 300 * seconds or unit == "hours"
         )
         label = f"training time, {unit}"
-    for model, _, style in drawn:
+    for model, style in drawn.items():
         rows = select(logged, **model.axes())
         rows = rows[rows[name].notna()]
         if rows.empty:
             continue
         by_seed = rows.pivot_table(index="step", columns="seed", values=name)
         if smooth:
-            # With `min_periods=1`, the first step's loss, before any update, is not smoothed.
-            window = max(1, len(by_seed) // _SMOOTHED_TO)
-            by_seed = by_seed.rolling(window, min_periods=1).mean()
+            by_seed = smoothed(by_seed)
         x = rows[over].groupby(rows["step"]).mean().to_numpy() / scale
         if by_seed.shape[1] > 1:
             for seed in by_seed:

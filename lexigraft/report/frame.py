@@ -10,7 +10,8 @@ import pandas
 from pandas import DataFrame
 
 from lexigraft.artifacts.records import read_json, read_jsonl
-from lexigraft.report.items import Item
+from lexigraft.report.card_scores import card_scores
+from lexigraft.report.items import CARD_TASKS, Item
 from lexigraft.report.names import (
     StrategyName,
     initializer_name,
@@ -263,6 +264,8 @@ class StudyResults:
         An alias is included under its own name if the item names it.
         """
         study = replace(self, item=item, whole=self.whole or self)
+        if {*item.tasks} & {*CARD_TASKS}:
+            study = study.with_card_scores()
         if not item.where:
             return study
         named = item.where.get("initializer", ())
@@ -271,6 +274,12 @@ class StudyResults:
             study = study._changed(partial(_with_alias, alias=alias))
         study = study._changed(lambda cells: cells[_is_shown(cells, item)])
         return replace(study, aliases=aliases)
+
+    def with_card_scores(self) -> "StudyResults":
+        """The study with the numbers of its cards and logs as scores, see `card_scores`."""
+        frames = self.training, self.curves, self.initialization, self.fragmentation
+        more = card_scores(self.scores, *frames, self.item.metrics)
+        return replace(self, scores=pandas.concat([self.scores, more], ignore_index=True))
 
     def _changed(self, change: Callable[[DataFrame], DataFrame]) -> "StudyResults":
         """Change the rows of all tables, and with them all runs and examples, by their cells."""

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from lexigraft.cells import NAME, PLURALS
 from lexigraft.errors import UserError, unknown
@@ -36,6 +36,8 @@ DEFAULT = (
     "fertility",
     "new_tokens",
 )
+# Items may name these like tasks: numbers of cards, logs and records of tokenizers, by cell.
+CARD_TASKS = ("training", "initialization", "tokenization")
 # Axis of the grid -> the config key of a list of its names.
 LISTS = {axis: plural for axis, plural in PLURALS.items() if axis != "seed"}
 _FOLDER = Path(__file__).resolve().parent
@@ -64,17 +66,22 @@ TokenizerNames = Annotated[Names, Refers("tokenizers"), _IN_ORDER]
 MetricNames = Annotated[
     Names, Field(description="names to show, in this order; default: the main metric of each task")
 ]
-BatchSize = Annotated[int, Field(strict=True, ge=1)]
-SpeedUpBatch = Annotated[
-    BatchSize | None,
-    Field(description="batch size of the speed-up; default: the smallest measured"),
-]
 
 
 class Options(BaseModel):
     """The options of a kind in addition to `name`, `title` and `where`; here none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CellNames(Options):
+    """Some cells: those with these names on each axis; by default, with any name."""
+
+    sources: Annotated[Names, Refers("sources")] = ()
+    languages: Annotated[Names, Refers("languages")] = ()
+    vocabularies: Annotated[Names, Refers("vocabularies")] = ()
+    initializers: Annotated[Names, Refers("initializers")] = ()
+    strategies: Annotated[Names, Refers("strategies")] = ()
 
 
 class TaskOptions(Options):
@@ -228,7 +235,7 @@ def read_items(entries: Sequence[str | Mapping[str, Any]]) -> list[Item]:
         if kind not in kinds():
             raise unknown(key, kind, [*kinds()])
         name, title = options.pop("name", kind), options.pop("title", "")
-        names = _validated(_Where, options.pop("where", {}), f"{key}.where")
+        names = _validated(CellNames, options.pop("where", {}), f"{key}.where")
         where = {axis: chosen for axis, of in LISTS.items() if (chosen := getattr(names, of))}
         if name.casefold() in map(str.casefold, items):
             raise UserError(f"{key}: the name '{name}' already exists; give it another name")
@@ -251,7 +258,7 @@ def check_items(
     """
     of_cells = {key: [name for block in blocks for name in block[key]] for key in LISTS.values()}
     known = {
-        "tasks": (tasks, "run by this study"),
+        "tasks": ([*tasks, *CARD_TASKS], "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
         **{key: (names, "in this study") for key, names in of_cells.items()},
         "languages": ([*of_cells["languages"], *members], "in this study"),
@@ -298,10 +305,6 @@ def choices(annotation: Any) -> list[str]:
     for part in get_args(annotation):
         values += [part] if isinstance(part, str) else choices(part)
     return values
-
-
-_AXES: dict[str, Any] = dict.fromkeys(LISTS.values(), (Names, ()))
-_Where = create_model("_Where", __base__=Options, **_AXES)
 
 
 def _validated(model: type[BaseModel], values: Mapping[str, Any], key: str) -> Any:

@@ -1,15 +1,15 @@
 """Tables of models: scores, their changes over Source with tests, and the notes below them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 from pandas import DataFrame
 
 from lexigraft.evaluation.metric_kinds import MetricKind
-from lexigraft.report.frame import AXES, COLUMN, Column, Model, StudyResults, select
+from lexigraft.report.frame import AXES, COLUMN, Column, Model, StudyResults
 from lexigraft.report.models import (
     average_columns,
     average_notes,
@@ -19,7 +19,14 @@ from lexigraft.report.models import (
     stub_names,
     with_averages,
 )
-from lexigraft.report.names import AVERAGE, listed, metric, row_name, task_name
+from lexigraft.report.names import (
+    AVERAGE,
+    initializer_name,
+    is_per_token,
+    listed,
+    metric,
+    task_name,
+)
 from lexigraft.report.rendering import number
 from lexigraft.report.significance import RESAMPLES, ScoreDifference, score_differences
 from lexigraft.report.table import (
@@ -40,45 +47,13 @@ HOW_SHOWN = (
     "Mean ± sample standard deviation and change over Source. Blue (▲) is better than Source, red "
     "(▼) worse."
 )
-ColumnKey = TypeVar("ColumnKey")
-
-
-@dataclass(frozen=True)
-class TableTests:
-    """Tests of the numbers in a table, by model and column, and notes on them."""
-
-    tests: Mapping[tuple[Model, Column], ScoreDifference]
-    notes: list[str]
-
-    def starred(self, cell: TableCell, model: Model, column: Column) -> TableCell:
-        """The cell with its stars, if it was tested."""
-        test = self.tests.get((model, column))
-        return replace(cell, stars=test.stars) if test and cell.value is not None else cell
-
-    def join(self, data: DataFrame) -> DataFrame:
-        """The table's data with the numbers of each test."""
-        if not self.tests:
-            return data
-        rows = [
-            model.axes() | dict(zip(COLUMN, column, strict=True)) | test.columns()
-            for (model, column), test in self.tests.items()
-        ]
-        return data.merge(DataFrame(rows), on=[*AXES, *COLUMN], how="left")
-
-
-def model_rows(
-    models: Mapping[Model, tuple[str, ...]],
-    columns: Iterable[ColumnKey],
-    cell: Callable[[Model, ColumnKey], TableCell],
-    higher_is_better: Sequence[bool | None],
-    keep_changes: bool = False,
-) -> list[Row]:
-    """A row for each model with its names, and a cell for each column, ranked by source model."""
-    rows = [
-        Row(names, tuple(cell(model, key) for key in columns), model.baseline, model.source)
-        for model, names in models.items()
-    ]
-    return compacted(ranked(rows, higher_is_better), keep_changes)
+# The second number of a cell, by the option `change`.
+_CHANGES = {
+    "difference": "change over",
+    "percent": "change in percent over",
+    "share": "share of",
+    "times": "how many times as good as",
+}
 
 
 def results_table(
@@ -95,16 +70,31 @@ def results_table(
     means = average_columns(study.item.option("averages") or (), columns)
     shown = in_order(columns, means)
     averaged = with_averages(study, means) if means else study
+    how = study.item.option("change") or "difference"
     compact = is_compact(len(shown), len(headers))
-    changes = changes_over_source(study, rows, columns)
+    relative_to = study.item.option("relative_to")
+    baselines: dict[str, Model] = {}  # by source model
+    for model in rows:
+        if model.initializer == relative_to if relative_to else model.is_source:
+            baselines.setdefault(model.source, model)
+    tests, test_notes = changes_over(study, baselines, rows, columns)
 
     def cell(model: Model, column: Column) -> TableCell:
         noise = all(study.is_noise(model.source, part) for part in means.get(column, [column]))
-        score = score_cell(averaged.find(model, *column), metric(column[2]), noise=noise)
-        return changes.starred(score, model, column)
+        score, baseline = averaged.find(model, *column), baselines.get(model.source)
+        level = averaged.find(baseline, *column) if baseline not in (None, model) else None
+        shown = score_cell(score, metric(column[2]), level, how, noise)
+        if model.baseline and score is not None and is_per_token(column[2]):
+            shown = replace(shown, text=f"{shown.text}†")
+        test = tests.get((model, column))
+        return replace(shown, stars=test.stars) if test and score is not None else shown
 
-    higher = [metric(name).higher_is_better for *_, name in shown]
-    table_rows = model_rows(dict(zip(rows, stubs, strict=True)), shown, cell, higher)
+    table_rows = [
+        Row(names, tuple(cell(model, key) for key in shown), model.baseline, model.source)
+        for model, names in zip(rows, stubs, strict=True)
+    ]
+    directions = [metric(name).higher_is_better for *_, name in shown]
+    table_rows = compacted(ranked(table_rows, directions), keep_changes=how != "difference")
     heads, explained = column_heads(averaged, shown, compact)
     companions = [
         (language, task, companion.name)
@@ -113,48 +103,73 @@ def results_table(
     ]
     data = rows_of(averaged.summary, rows, [*shown, *companions])
     known = set(data["metric"])
-    companion_notes = {
-        metric(name).companion_note: None
-        for *_, name in columns
-        if (companion := metric(name).companion) and companion.name in known
-    }
-    third = "▲ blue: better" if compact else "Third number: change over Source. Blue: better"
+    over = initializer_name(relative_to) if relative_to else "Source"
     notes = [
-        *seed_notes(study, rows, rows_of(data, rows, columns)),
+        *seed_notes(study, rows_of(data, rows, columns)),
         *lapt_note(study, rows),
-        f"{third} than Source; {'▼ ' if compact else ''}red: worse; {FULL_SHADE_NOTE}. Bold: best, "
-        "underlined: second, among the rows with new tokens.",
-        *changes.notes,
+        f"{'' if compact and how == 'difference' else f'Third number: {_CHANGES[how]} {over}. '}"
+        f"▲ blue: better than {over}; ▼ red: worse; {FULL_SHADE_NOTE}. Bold: best, underlined: "
+        "second, among the rows with new tokens.",
+        *test_notes,
         *noise_notes(study, rows, columns),
         *average_notes(study, means),
         *explained,
-        *companion_notes,
+        *dict.fromkeys(
+            metric(name).companion_note
+            for *_, name in columns
+            if (companion := metric(name).companion) and companion.name in known
+        ),
         *not_scored_notes(study, columns),
         *missing_note(table_rows, heads),
     ]
-    return Table(headers, heads, table_rows, changes.join(data), notes, title)
+    if any(is_per_token(name) for *_, name in columns):
+        notes.append(
+            "Numbers per token are not comparable across vocabularies, only among the rows without "
+            "†. Bits per byte and speeds on the same text are always comparable."
+        )
+    if tests:
+        numbers = [
+            model.axes() | dict(zip(COLUMN, column, strict=True)) | test.columns()
+            for (model, column), test in tests.items()
+        ]
+        data = data.merge(DataFrame(numbers), on=[*AXES, *COLUMN], how="left")
+    return Table(headers, heads, table_rows, data, notes, title)
 
 
 def score_cell(
-    score: dict[str, Any] | None, shown: MetricKind, change: bool = True, noise: bool = False
+    score: dict[str, Any] | None,
+    shown: MetricKind,
+    baseline: dict[str, Any] | None = None,
+    how: str = "difference",
+    noise: bool = False,
 ) -> TableCell:
-    """Mean, deviation and change from Source of one row of the summary.
+    """Mean, deviation and change from a baseline of one row of the summary.
 
-    A score that is `noise` has no change.
+    A score that is `noise`, or that compares no two vocabularies, has no change.
     """
     if score is None:
         return TableCell()
-    is_source = score["initializer"] == "none" and score["strategy"] == "none"
-    compared = change and not (noise or is_source) and score["source_mean"] == score["source_mean"]
-    shade = 0.0
-    if compared and score["relative_change"] == score["relative_change"]:
-        shade = shade_of(score["relative_change"] / FULL_SHADE, shown.higher_is_better)
+    mean, change, shade = float(score["mean"]), "", 0.0
+    if baseline is not None and not noise and not is_per_token(shown.name):
+        level = float(baseline["mean"])
+        if how == "difference":
+            change = number(mean - level, shown.decimals, sign=True)
+        elif level and mean:
+            times = mean / level if shown.higher_is_better else level / mean
+            change = {
+                "percent": f"{number(100 * (mean - level) / abs(level), 1, sign=True)} %",
+                "share": f"{number(100 * mean / level, 2)} %",
+                "times": f"{number(times, 2)}×",
+            }[how]
+        if level:
+            relative = (mean - level) / abs(level)
+            shade = shade_of(relative / FULL_SHADE, shown.higher_is_better)
     return TableCell(
-        number(score["mean"], shown.decimals),
+        number(mean, shown.decimals),
         number(score["std"], shown.decimals) if score["std"] == score["std"] else "",
-        number(score["change"], shown.decimals, sign=True) if compared else "",
+        change,
         shade,
-        value=float(score["mean"]),
+        value=mean,
         noise=noise,
     )
 
@@ -176,7 +191,9 @@ def column_heads(
     explained = []
     if compact:
         tasks = [task for task, _ in pairs]
-        short = {task: task_name(task, study.task_kind(task)) for task in tasks}
+        # The name of a speed task is that of the tasks whose prompts it continues.
+        kinds = {task: study.prompts_from.get(task) or study.task_kind(task) for task in tasks}
+        short = {task: task_name(task, kind) for task, kind in kinds.items()}
         for task, name in pairs:
             # Two tasks of the same kind are distinguished by their own names.
             label = task if list(short.values()).count(short[task]) > 1 else short[task]
@@ -188,35 +205,43 @@ def column_heads(
             if study.task_kind(task) != AVERAGE:
                 explained.append(f"{label}: {task}, {arrows[name]}")
     heads = [(study.language(language), labels[task, name]) for language, task, name in columns]
+    if compact and len(pairs) == 1:
+        heads = [("", language) for language, _ in heads]
+        return heads, [f"All columns: {pairs[0][0]}, {arrows[pairs[0][1]]}."]
     return heads, [f"{', '.join(explained)}."] if compact else []
 
 
-def changes_over_source(
-    study: StudyResults, rows: Sequence[Model], columns: list[Column]
-) -> TableTests:
-    """Test each model against its source model, corrected over the table; without noise."""
-    sources = {model.source: model for model in rows if model.is_source}
+def changes_over(
+    study: StudyResults,
+    baselines: Mapping[str, Model],
+    rows: Sequence[Model],
+    columns: Sequence[Column],
+) -> tuple[dict[tuple[Model, Column], ScoreDifference], list[str]]:
+    """Test each model against the baseline of its source model, corrected over the table.
+
+    Scores that are noise are not tested. Returns the tests by model and column, and notes on them.
+    """
     changed = [
-        (model, sources[model.source], column)
+        (model, baselines[model.source], column)
         for column, model in product(columns, rows)
-        if model.source in sources
-        and not model.is_source
+        if baselines.get(model.source) not in (None, model)
         and not study.is_noise(model.source, column)
+        and not is_per_token(column[2])
     ]
     differences = score_differences(study, changed)
     tested = {test.column for test in differences}
-    untested: dict[str, None] = {}
-    for model, _, column in changed:
-        score = study.find(model, *column)
-        if column not in tested and score is not None and score["change"] == score["change"]:
-            untested[f"{column[1]} ({metric(column[2]).title})"] = None
-    notes = bootstrap_notes(differences, "changes over Source")
+    untested = dict.fromkeys(
+        f"{column[1]} ({metric(column[2]).title})"
+        for model, baseline, column in changed
+        if column not in tested and study.find(model, *column) and study.find(baseline, *column)
+    )
+    notes = bootstrap_notes(differences, "changes")
     if untested:
         notes.append(
             "Changes not tested, because the outputs of both models on each example are needed: "
             f"{', '.join(untested)}."
         )
-    return TableTests({(test.model, test.column): test for test in differences}, notes)
+    return {(test.model, test.column): test for test in differences}, notes
 
 
 def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[str]:
@@ -242,41 +267,21 @@ def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[s
     return notes
 
 
-def seed_notes(study: StudyResults, rows: Sequence[Model], summary: DataFrame) -> list[str]:
-    """Notes on the number of seeds, and on missing seeds."""
-
-    def joined(seeds: Iterable[int]) -> str:
-        return ", ".join(map(str, seeds))
-
+def seed_notes(study: StudyResults, summary: DataFrame) -> list[str]:
+    """Notes on the number of seeds, and on numbers over fewer seeds."""
     seeds = study.seeds
     several = len(seeds) > 1
     over_runs = summary[summary["over"] == "runs"]
     runs = "; mean ± sample standard deviation." if several else "; no deviation is shown."
     if not several and len(over_runs):
         runs = f", {over_runs['n_runs'].max()} runs; mean ± sample standard deviation over runs."
-    notes = [f"n = {len(seeds)} seed{'s' if several else ''} ({joined(seeds)}){runs}"]
+    names = ", ".join(map(str, seeds))
+    notes = [f"n = {len(seeds)} seed{'s' if several else ''} ({names}){runs}"]
     trained = study.scores[study.scores["strategy"] != "none"]
     # A study may measure a task on only some seeds.
-    planned = {
-        str(task): sorted(map(int, group.unique()))
-        for task, group in trained.groupby("task", sort=False)["seed"]
-    }
-    several_vocabularies = len({model.vocabulary for model in rows if not model.baseline}) > 1
-    missing: dict[tuple[str, str], dict[str, None]] = {}  # task and seeds -> models and languages
-    for model in (model for model in rows if model.strategy != "none"):
-        name = row_name(model.initializer, model.strategy)
-        if several_vocabularies and not model.baseline:
-            name = f"{model.vocabulary} {name}"
-        scored = select(summary, **model.axes()).drop_duplicates(["language", "task"])
-        for language, task, known in scored[["language", "task", "seeds"]].itertuples(index=False):
-            absent = [seed for seed in planned[task] if str(seed) not in known.split()]
-            if absent:
-                cells = missing.setdefault((task, joined(absent)), {})
-                cells[f"{name} in {study.language(language)}"] = None
-    notes += [
-        f"{task}: no seed {absent} for {', '.join(cells)}."
-        for (task, absent), cells in missing.items()
-    ]
+    planned = summary["task"].map(trained.groupby("task")["seed"].nunique())
+    if fewer := int(((summary["strategy"] != "none") & (summary["n_seeds"] < planned)).sum()):
+        notes.append(f"Over fewer seeds, which the CSV file names: {fewer} of the numbers.")
     if several and len(over_runs):
         notes.append("Cells with one seed and several runs show the deviation over runs.")
     return notes

@@ -6,10 +6,19 @@ from itertools import product
 from typing import Annotated, Literal
 
 import pandas
+from pandas import DataFrame
 from pydantic import Field
 
 from lexigraft.report.frame import AXES, COLUMN, Column, Model, StudyResults, models_of, select
-from lexigraft.report.items import MetricNames, Names, Options, Refers, TaskNames
+from lexigraft.report.items import (
+    CARD_TASKS,
+    MetricNames,
+    Names,
+    Options,
+    Refers,
+    ScoreOptions,
+    TaskNames,
+)
 from lexigraft.report.names import AVERAGE, listed, primary_metric, row_name
 
 
@@ -99,7 +108,8 @@ def quality_columns(study: StudyResults) -> list[Column]:
         tasks = tasks or dict.fromkeys(of_tasks)
         tasks |= dict.fromkeys(task for key, task in unscored if key == language)
         for task in item.tasks or tasks:
-            if item.tasks and study.planned and (language, task) not in study.planned:
+            planned = not study.planned or task in CARD_TASKS or (language, task) in study.planned
+            if item.tasks and not planned:
                 continue
             names = of_tasks.get(task, []) if item.tasks else measured.get((language, task), [])
             score = unscored.get((language, task))
@@ -146,6 +156,26 @@ Averages = Annotated[
 ]
 
 
+class TableOptions(ScoreOptions):
+    """The options of a table of scores."""
+
+    averages: Averages = ()
+    change: Annotated[
+        Literal["difference", "percent", "share", "times"],
+        Field(
+            description="second number of a cell: the `difference` from the source model's score, "
+            "that in `percent`, the `share` of the score, or how many `times` as good it is"
+        ),
+    ] = "difference"
+    relative_to: Annotated[
+        str,
+        Field(
+            description="initializer, or title of a family, whose scores changes refer to; default:"
+            " the source model"
+        ),
+    ] = ""
+
+
 def average_columns(
     averages: Sequence[Average], columns: Sequence[Column]
 ) -> dict[Column, list[Column]]:
@@ -161,26 +191,35 @@ def average_columns(
 
 
 def with_averages(study: StudyResults, means: Mapping[Column, Sequence[Column]]) -> StudyResults:
-    """The study with the means as scores, one for each model and seed that has all parts.
+    """The study with the means as scores.
 
-    Runs of a seed are averaged first. The language of a mean over languages is the average's title;
-    that of a mean over both is empty.
+    The language of a mean over languages is the average's title; that of a mean over both is empty.
     """
-    scores = study.scores
-    by_seed = scores.groupby([*AXES, *COLUMN, "seed"], sort=False)["value"].mean().reset_index()
-    keys = pandas.MultiIndex.from_frame(by_seed[COLUMN])
-    frames = [scores]
-    for (language, task, name), parts in means.items():
-        groups = by_seed[keys.isin(parts)].groupby([*AXES, "seed"], sort=False)["value"]
-        mean = groups.mean()[groups.size() == len(parts)].reset_index()
-        kind = study.task_kind(task) or AVERAGE
-        names = {"language": language, "task": task, "kind": kind, "run": 0, "metric": name}
-        frames.append(mean.assign(**names))
+    kinds = {task: study.task_kind(task) or AVERAGE for _, task, _ in means}
+    scores = pandas.concat([study.scores, mean_rows(study.scores, means, kinds)], ignore_index=True)
     titles = {
         language: {"name": language} for language, *_ in means if language not in study.languages
     }
-    scores = pandas.concat(frames, ignore_index=True)[list(scores)]
     return replace(study, scores=scores, languages=study.languages | titles)
+
+
+def mean_rows(
+    scores: DataFrame, means: Mapping[Column, Sequence[Column]], kinds: Mapping[str, str]
+) -> DataFrame:
+    """A row for each mean of a model and seed (and checkpoint) that has all its parts.
+
+    Runs of a seed are averaged first. `kinds` are the kinds of the tasks of means.
+    """
+    axes = [name for name in scores if name not in (*COLUMN, "kind", "run", "value")]
+    by_seed = scores.groupby([*axes, *COLUMN], sort=False)["value"].mean().reset_index()
+    columns = pandas.MultiIndex.from_frame(by_seed[COLUMN])
+    frames = [scores.iloc[:0]]
+    for (language, task, name), parts in means.items():
+        groups = by_seed[columns.isin(parts)].groupby(axes, sort=False)["value"]
+        mean = groups.mean()[groups.size() == len(parts)].reset_index()
+        names = {"language": language, "task": task, "kind": kinds[task], "metric": name}
+        frames.append(mean.assign(**names, run=0)[list(scores)])
+    return pandas.concat(frames, ignore_index=True)
 
 
 def in_order(columns: Sequence[Column], means: Mapping[Column, Sequence[Column]]) -> list[Column]:
@@ -195,16 +234,14 @@ def in_order(columns: Sequence[Column], means: Mapping[Column, Sequence[Column]]
 
 
 def average_notes(study: StudyResults, means: Mapping[Column, Sequence[Column]]) -> list[str]:
-    """Notes on what each column of means averages, and that means are not tested."""
+    """Notes on what each column of means averages."""
     notes: dict[str, None] = {}
     for (language, task, _), parts in means.items():
         tasks, languages = (list(dict.fromkeys(part[at] for part in parts)) for at in (1, 0))
         over = [listed(tasks)] if tasks != [task] else []
         over += [listed(map(study.language, languages))] if languages != [language] else []
         title = task if tasks != [task] else language
-        notes[f"{title}: the mean over {', and over '.join(over)}."] = None
-    if means:
-        notes["Averages are shown where a row has every score, and are not tested."] = None
+        notes[f"{title}: the mean over {', and over '.join(over)}; not tested."] = None
     return list(notes)
 
 

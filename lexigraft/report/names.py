@@ -15,6 +15,7 @@ from typing import NamedTuple
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
 from lexigraft.evaluation.task_kinds import ENGLISH, WITH_ENGLISH, kinds, task_kind
 from lexigraft.initialization.registry import declaration, methods
+from lexigraft.report.items import CARD_TASKS
 from lexigraft.training.registry import objectives
 
 ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
@@ -58,6 +59,14 @@ _UNDECLARED = (
     ("vocabulary_coverage", "vocabulary coverage", 3, True),
     ("text_coverage", "text coverage", 3, True),
     ("first_loss", "loss of the first step", 2, False),
+    ("last_loss", "loss of the last step", 4, False),
+    ("size", "tokens in the vocabulary", 0, True),
+    ("new_tokens", "new tokens", 0, True),
+    ("copied_tokens", "copied tokens", 0, True),
+    ("initialized_tokens", "initialized tokens", 0, False),
+    ("share_copied", "share of copied tokens", 3, True),
+    ("flops_per_token", "operations per token", 0, False),
+    ("flops_per_batch", "operations per batch", 0, False),
     ("bits_per_byte_before", "bits per byte before training", 3, False),
     ("fertility", "tokens per word", 2, False),
     ("tokens_per_sentence", "tokens per sentence", 1, False),
@@ -67,8 +76,13 @@ _UNDECLARED = (
     ("characters_per_token", "characters per token", 2, True),
     ("english_parity", "tokens per token of English", 2, False),
 )
-_SPEED = re.compile(
-    r"(?P<unit>tokens|(same_text_)?(characters|bytes))_per_second_batch_(?P<batch>\d+)"
+_SPEED = re.compile(r"(?P<unit>\w+)_(?P<what>per_second|speed_up)_batch_(?P<batch>\d+)")
+_VALIDATION_LOSS = re.compile(r"validation_loss_(\d+)")
+TOKENS_TO_LOSS = re.compile(r"tokens_to_loss_(\d+(\.\d+)?)")
+# Numbers per token: they are not compared across vocabularies.
+_PER_TOKEN = re.compile(
+    r"(english_)?perplexity(_.*)?|nats_per_token|\w*loss\w*|(answer_)?tokens_per_second_batch_\d+|"
+    "steps_per_sentence"
 )
 # Titles of entries of the study: registry -> name -> title.
 _TITLES: ContextVar[Mapping[str, Mapping[str, str]] | None] = ContextVar("titles", default=None)
@@ -96,16 +110,27 @@ def metric(name: str) -> MetricKind:
     base = name.removesuffix(WITH_ENGLISH)
     if base != name and base in metrics:
         return replace(metrics[base], name=name, title=f"{metrics[base].title}, with English")
-    # Bits per byte of a language already has its name in the head of the table.
-    for base in ("accuracy", "f1", "exact_match"):
+    for base in ("accuracy", "f1", "exact_match", "perplexity", "bits_per_byte"):
         if name.startswith(f"{base}_"):
             language = name.removeprefix(f"{base}_")
             return replace(metrics[base], name=name, title=f"{metrics[base].title} ({language})")
-    if speed := parse_speed(name):
-        unit, batch = speed
-        return MetricKind(name, f"{unit.replace('_', ' ')} per second, batch {batch}")
-    lower = "perplexity" in name or "loss" in name
+    if speed := _SPEED.fullmatch(name):
+        unit, batch = speed["unit"].replace("_", " "), f"batch {speed['batch']}"
+        if speed["what"] == "speed_up":
+            of_unit = "" if speed["unit"] == SAME_TEXT else f" of {unit}"
+            return MetricKind(name, f"speed-up{of_unit}, {batch}", decimals=2)
+        return MetricKind(name, f"{unit} per second, {batch}")
+    if at := _VALIDATION_LOSS.fullmatch(name):
+        return MetricKind(name, f"validation loss at {at[1]} %", False, decimals=2)
+    if loss := TOKENS_TO_LOSS.fullmatch(name):
+        return MetricKind(name, f"million tokens to a loss of {loss[1]}", False, decimals=0)
+    lower = "perplexity" in name or "loss" in name or "seconds" in name
     return MetricKind(name, name.replace("_", " "), not lower, decimals=3)
+
+
+def is_per_token(name: str) -> bool:
+    """Whether a metric depends on how text is split, and so compares no two vocabularies."""
+    return _PER_TOKEN.fullmatch(name) is not None
 
 
 def primary_metric(kind: str, names: list[str]) -> str | None:
@@ -114,15 +139,9 @@ def primary_metric(kind: str, names: list[str]) -> str | None:
     That of a kind that this version does not know is the first in its records.
     """
     primary = task_kind(kind).primary_metric if kind in kinds() else ""
-    if primary is None or not names:
+    if primary is None or not names or kind in CARD_TASKS:
         return None
     return primary if primary in names else names[0]
-
-
-def parse_speed(name: str) -> tuple[str, int] | None:
-    """`("characters", 16)` for `characters_per_second_batch_16`; None for any other metric."""
-    match = _SPEED.fullmatch(name)
-    return (match["unit"], int(match["batch"])) if match else None
 
 
 @contextmanager

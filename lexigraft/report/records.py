@@ -21,6 +21,7 @@ from lexigraft.report.frame import (
     NotScored,
     Predictions,
     StudyResults,
+    select,
 )
 from lexigraft.report.published import read_published
 
@@ -99,7 +100,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         reference=settings.get("reference") or {},
         budget=settings.get("budget"),
         languages=inputs.get("languages") or {},
-        scores=_scores([*records.values(), *learned.values()]),
+        scores=_with_speed_ups(_scores([*records.values(), *learned.values()])),
         checkpoints=_scores(checkpoints.values(), "checkpoint"),
         fragmentation=_metrics(fragmentation.values(), CELL[:3]),
         initialization=_initialization((fit, card) for _, fit, card in fits),
@@ -194,6 +195,18 @@ def _scores(records: Iterable[Record], *fields: str) -> DataFrame:
     return DataFrame(rows, columns=[*SCORE, *fields])
 
 
+def _with_speed_ups(scores: DataFrame) -> DataFrame:
+    """The scores with each speed also as a multiple of the source model's: `…_speed_up_batch_1`."""
+    speeds = scores[scores["metric"].str.contains("_per_second_batch_")]
+    of_source = select(speeds, initializer="none", strategy="none")
+    keys = ["source", "language", "task", "metric"]
+    levels = of_source.groupby(keys)["value"].mean().rename("level")
+    speed_ups = speeds.join(levels, on=keys)
+    speed_ups["value"] /= speed_ups.pop("level").where(lambda level: level > 0)
+    speed_ups["metric"] = speed_ups["metric"].str.replace("_per_second_", "_speed_up_")
+    return pandas.concat([scores, speed_ups.dropna(subset="value")], ignore_index=True)
+
+
 def _metrics(records: Iterable[Record], axes: Sequence[str]) -> DataFrame:
     """A row per metric, with those of each member of a group: `fertility_<language>`."""
     rows = []
@@ -203,7 +216,9 @@ def _metrics(records: Iterable[Record], axes: Sequence[str]) -> DataFrame:
             for member, metrics in record.get("members", {}).items()
             for name, value in metrics.items()
         }
-        rows += _numbers({axis: record[axis] for axis in axes}, record["metrics"] | of_members)
+        size = {"size": record.get("details", {}).get("size")}
+        names = {axis: record[axis] for axis in axes}
+        rows += _numbers(names, size | record["metrics"] | of_members)
     return DataFrame(rows, columns=[*axes, "metric", "value"])
 
 

@@ -47,7 +47,7 @@ def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
         language = recommended.language
         for column in columns:
             if column[0] == language:
-                rows = _samples(study, recommended.measured, column, count)
+                rows = _samples(study, recommended.model, column, count)
                 samples.append(SampleOutputs(f"{study.language(language)}, {column[1]}", rows))
     return [sample for sample in samples if sample.rows]
 

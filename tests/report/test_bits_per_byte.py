@@ -82,4 +82,4 @@ def test_one_of_several_texts_is_shown_and_named(made):
     table = perplexity(read_study(made.settings, made.inputs))
     texts = {row.stub[-1]: [cell.text for cell in row.cells] for row in table.rows}
     assert texts["Source"] == ["9.0†", "2.000"] and texts["Align"] == ["9.0", "1.500"]
-    assert "Text of ppl; the CSV file also has that of the other tasks." in table.notes
+    assert [head for _, head in table.columns] == ["ppl: perplexity ↓", "ppl: bits per byte ↓"]

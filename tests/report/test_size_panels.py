@@ -1,11 +1,10 @@
-"""Figures over the number of new tokens, and of the source tokenizers: what they draw."""
+"""Figures over the number of new tokens: what they draw."""
 
 import math
 from pathlib import Path
 
 import pytest
 
-from lexigraft.report.figures.source_fragmentation import source_fragmentation
 from lexigraft.report.figures.speed_quality import speed_quality
 from lexigraft.report.figures.target_token_share import target_token_share
 from lexigraft.report.figures.vocabulary_size import vocabulary_size
@@ -75,7 +74,7 @@ def test_an_alias_and_an_unfinished_cell_have_a_style_too(sized, tmp_path):
     build_report(sized.settings, sized.inputs, {"folder": str(tmp_path / "report")})
     drawn = (tmp_path / "report" / "figures" / "vocabulary_size.svg").read_text("utf-8")
     names = {name for name in ("Merge", "Unfinished", "Mean", "Align") if f"- {name} -" in drawn}
-    assert names == {"Merge", "Unfinished", "Mean"}
+    assert names == {"Merge", "Mean"}
 
 
 def test_no_line_leads_across_a_size_that_is_missing(sized):
@@ -94,17 +93,6 @@ def test_prompts_and_outputs_have_their_shares(sized):
     assert mean == pytest.approx([10, 10, 10])
     assert align == [50, 50, 50]
     assert [bars.lines[0].get_marker() for bars in axis.containers] == ["x", "o", "o"]
-
-
-def test_source_tokenizers_are_compared_with_english(made_study):
-    add(made_study, ("one", "te-made", "source", "none", "none", 0), 10.0, 1.0)
-    add(made_study, ("two", "el-made", "source", "none", "none", 0), 10.0, 1.0)
-    made_study.vocabulary("te-made", 0, 140, 140, "one", "source")
-    made_study.vocabulary("te-made", 500, 70, 20, "two", "big")
-    (axis,) = draw(source_fragmentation, made_study).axes
-    # Tokens per token of English are a 14th of the tokens in these records.
-    marked = [line for line in axis.lines if line.get_marker() != "None"]
-    assert [line.get_xdata().tolist() for line in marked] == [[10.0], [5.0]]
 
 
 def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):

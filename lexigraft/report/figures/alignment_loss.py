@@ -4,7 +4,7 @@ from lexigraft.report import drawing
 from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import CELL, StudyResults
 from lexigraft.report.items import figure
-from lexigraft.report.names import initializer_name, metric
+from lexigraft.report.names import metric
 from lexigraft.report.rendering import number
 from lexigraft.report.tables.alignment import QUALITY, alignments, rank_correlation
 
@@ -34,7 +34,6 @@ def alignment_loss(study: StudyResults, look: Look) -> Figure | None:
         return None
     drawn = drawing.new_figure(drawing.WIDTH, 2.6 * len(panels))
     axes = drawn.subplots(len(panels), len(measures), squeeze=False, sharey="row")
-    styles = {}
     for (key, group), row in zip(panels, axes, strict=True):
         drawing.title_panel(row[0], study.panel_title(*key))
         for axis, measure in zip(row, measures, strict=True):
@@ -42,9 +41,7 @@ def alignment_loss(study: StudyResults, look: Look) -> Figure | None:
             for initializer, x, y in zip(
                 rows["initializer"], rows[measure], rows["first_loss"], strict=True
             ):
-                style = look.style(initializer) | {"ls": "", "ms": 6}
-                styles[initializer_name(initializer)] = style
-                axis.plot(x, y, **style)
+                axis.plot(x, y, **look.style(initializer) | {"ls": "", "ms": 6})
             correlation = rank_correlation(rows[measure], rows["first_loss"])
             label = f"{metric(measure).title}, n = {len(rows)}"
             if correlation is not None:
@@ -53,5 +50,5 @@ def alignment_loss(study: StudyResults, look: Look) -> Figure | None:
             drawing.scatter_axis(
                 axis, label, "first step's training loss, nats per token" if first else ""
             )
-    drawing.add_legend(drawn, styles)
+    drawing.add_legend(drawn)
     return drawn

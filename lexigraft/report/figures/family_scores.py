@@ -51,18 +51,14 @@ def family_scores(study: StudyResults, look: Look) -> Figure | None:
     ]
     drawn, axes = drawing.row_panels([0.9 + 0.34 * len(rows) for *_, rows in panels], 0)
     titles = list(dict.fromkeys(families.rows.values()))
-    styles = {}
     for axis, (source, name, rows) in zip(axes, panels, strict=True):
         for model, title in families.rows.items():
             if model.source != source:
                 continue
             at = titles.index(title)
-            style = (
-                drawing.series_style(at)
-                | ({"color": drawing.MUTED} if model.baseline else {})
-                | {"ls": ""}
-            )
-            styles[title] = style
+            style = drawing.series_style(at, title) | {"ls": ""}
+            if model.baseline:
+                style["color"] = drawing.MUTED
             shift = 0.5 * (at - (len(titles) - 1) / 2) / len(titles)
             points = []
             for row, column in enumerate(rows):
@@ -73,8 +69,7 @@ def family_scores(study: StudyResults, look: Look) -> Figure | None:
                     points.append((scale * value, row + shift, scale * score["std"]))
             if points:
                 x, y, spreads = zip(*points, strict=True)
-                axis.errorbar(x, y, xerr=spreads, ms=5, elinewidth=0.9, zorder=3, label=title,
-                              **style)  # fmt: skip
+                axis.errorbar(x, y, xerr=spreads, ms=5, elinewidth=0.9, zorder=3, **style)
         for edge in range(1, len(rows)):
             axis.axhline(edge - 0.5, color=drawing.RULE, lw=0.5, zorder=1)
         drawing.name_rows(
@@ -86,5 +81,5 @@ def family_scores(study: StudyResults, look: Look) -> Figure | None:
         axis.set_xlabel(metric(name).title + (", change over Source (%)" if relative else ""))
         if len(sources) > 1:
             axis.set_title(source)
-    drawing.add_legend(drawn, styles)
+    drawing.add_legend(drawn)
     return drawn

@@ -27,15 +27,16 @@ def fertility(study: StudyResults, look: Look) -> Figure | None:
     bar: dict[str, Any] = {"color": COLOURS[0], "height": 0.4}
     for y, row in enumerate(frame.to_dict("records")):
         before, after = row["tokens_per_sentence_before"], row["tokens_per_sentence"]
-        axis.barh(y, before, alpha=0.18, **bar)
-        axis.barh(y, after, **bar)
+        axis.barh(y, before, alpha=0.18, label="before", **bar)
+        axis.barh(y, after, label="after", **bar)
         text = f"{number(before, 0)} → {number(after, 0)}"
         text += f"   ({number(before / after, 1)}× fewer)" if 0 < after < before else ""
         axis.annotate(text, (max(before, after), y), (5, 0), textcoords="offset points",
                       va="center")  # fmt: skip
         parity = row.get("english_parity_before")
         if parity is not None and parity == parity:
-            axis.plot([before / parity] * 2, [y - 0.32, y + 0.32], color=INK, lw=1.4)
+            axis.plot([before / parity] * 2, [y - 0.32, y + 0.32], color=INK, lw=1.4,
+                      label="English")  # fmt: skip
             label = "tokens per sentence: pale before, dark after; black: the same text in English"
     stubs = frame[CELL[:3]].itertuples(index=False, name=None)
     name_rows(axis, [" · ".join(vocabulary_stub(study, *key)) for key in stubs])

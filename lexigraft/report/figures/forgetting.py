@@ -62,7 +62,7 @@ def forgetting(study: StudyResults, look: Look) -> Figure | None:
     drawn, axes = drawing.panel_grid([*panels], 2, 2.8)
     cells = pandas.concat([*panels.values()])
     trained_models = dict.fromkeys(models_of(cells[cells["strategy"] != "none"]))
-    named, styles = drawing.points(study, look, [*trained_models]), {}
+    styles = drawing.points(study, look, [*trained_models])
     for rows, (axis,) in zip(panels.values(), axes, strict=True):
         axis.axhline(0, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
         axis.axvline(0, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
@@ -71,15 +71,14 @@ def forgetting(study: StudyResults, look: Look) -> Figure | None:
         for model, end in positions.items():
             if model.strategy == "none":
                 continue
-            name, style = named[model]
+            style = styles[model]
             if (start := positions.get(replace(model, strategy="none"))) is not None:
                 axis.plot(*zip(start, end, strict=True), color=style["color"], lw=0.8, alpha=0.4)
-                axis.plot(*start, **style | {"mfc": drawing.PAPER, "ms": 4.5, "zorder": 3})
+                hollow = {"label": None, "mfc": drawing.PAPER, "ms": 4.5, "zorder": 3}
+                axis.plot(*start, **style | hollow)
             axis.plot(*end, **style, zorder=4)
-            if name:
-                styles[name] = style
         drawing.scatter_axis(axis, lost, gained)
-    drawing.add_legend(drawn, styles)
+    drawing.add_legend(drawn)
     return drawn
 
 

@@ -1,15 +1,21 @@
 """How much of the gap from random rows to the source model each initializer closes."""
 
 import math
-from typing import Any
 
 from lexigraft.report import drawing
 from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults
-from lexigraft.report.gaps import NOTHING, Gap, GapOptions, gaps
-from lexigraft.report.items import figure
+from lexigraft.report.items import TaskOptions, figure
 from lexigraft.report.names import initializer_name, task_name
 from lexigraft.report.rendering import number
+from lexigraft.report.tables.leaderboard import (
+    FLOOR,
+    NOTHING,
+    Gap,
+    best_first,
+    gaps,
+    languages_with_gap,
+)
 
 _LOWEST = -0.5  # lower shares are outside the axis; means are also numbers
 
@@ -21,12 +27,12 @@ _LOWEST = -0.5  # lower shares are outside the axis; means are also numbers
     "marks: languages; black: the mean with its 95 % interval, over languages and the sentences of "
     "each.",
     empty=NOTHING,
-    options=GapOptions,
+    options=TaskOptions,
     rank=2,
 )
 def gap_closed(study: StudyResults, look: Look) -> Figure | None:
     """A row of panels per source model, one for each vocabulary and task, with shared rows."""
-    panels = {key: gap for key, gap in gaps(study).items() if gap.languages}
+    panels = {key: gap for key, gap in gaps(study).items() if languages_with_gap(gap)}
     if not panels:
         return None
     by_source: dict[str, dict[str, Gap]] = {}  # source model -> titles and panels
@@ -38,67 +44,48 @@ def gap_closed(study: StudyResults, look: Look) -> Figure | None:
         }
         title = ", ".join(name for name, several in parts.items() if several) or study.title
         by_source.setdefault(source, {})[title] = gap
-    orders = [_order([*row.values()]) for row in by_source.values()]
+    # Initializers by their mean in the first panel, then those that only others have.
+    orders = [
+        list(dict.fromkeys(
+            model.initializer for gap in row.values() for model in best_first(gap)
+            if not model.baseline
+        ))
+        for row in by_source.values()
+    ]  # fmt: skip
     heights = [0.2 * len(names) + 0.6 for names in orders]
     drawn = drawing.new_figure(drawing.WIDTH, sum(heights) + 0.6)
     columns = max(map(len, by_source.values()))
     axes = drawn.subplots(
         len(by_source), columns, squeeze=False, height_ratios=heights, sharex="row", sharey="row"
     )
-    measured = {language for gap in panels.values() for language in gap.languages}
-    styles: dict[str, dict[str, Any]] = {
-        study.language(language): drawing.series_style(at) | {"ls": "", "ms": 3.4, "mew": 0}
-        for at, language in enumerate(name for name in study.order("language") if name in measured)
-    }
+    measured = {language for gap in panels.values() for language in languages_with_gap(gap)}
+    languages = [name for name in study.order("language") if name in measured]
+    black = {"label": "mean, 95 % interval", "color": drawing.INK, "ms": 8, "mew": 1.8}
     for row, names, row_axes in zip(by_source.values(), orders, axes, strict=True):
         for axis in row_axes[len(row) :]:
             axis.remove()
         for axis, (title, gap) in zip(row_axes, row.items(), strict=False):
             for level in (0, 100):
                 axis.axvline(level, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
-            for model, by_language in gap.shares.items():
+            for model, results in gap.items():
                 if model.initializer not in names:
                     continue
-                y, mean = names.index(model.initializer), gap.means.get(model)
-                for language in gap.languages:
-                    if language in by_language and by_language[language].share >= _LOWEST:
-                        style = styles[study.language(language)]
-                        axis.plot(100 * by_language[language].share, y, zorder=3.5, **style)
+                y, mean = names.index(model.initializer), results.get("")
+                for at, language in enumerate(languages):
+                    if language in results and results[language].share >= _LOWEST:
+                        style = drawing.series_style(at, study.language(language))
+                        axis.plot(100 * results[language].share, y, zorder=3.5, ls="", ms=3.4,
+                                  mew=0, **style)  # fmt: skip
                 if mean is not None:
                     drawing.write_beside(axis, y, number(100 * mean.share, 0))
                     if mean.share >= _LOWEST:
-                        axis.plot(
-                            100 * mean.share,
-                            y,
-                            color=drawing.INK,
-                            marker="|",
-                            ms=8,
-                            mew=1.8,
-                            zorder=4,
-                        )
+                        axis.plot(100 * mean.share, y, zorder=4, marker="|", lw=1.4, **black)
                     if math.isfinite(mean.low) and mean.high > _LOWEST:
                         ends = [100 * max(mean.low, _LOWEST), 100 * mean.high]
                         axis.plot(ends, [y, y], color=drawing.INK, lw=1.4, zorder=3)
             drawing.title_panel(axis, title)
             drawing.name_rows(axis, [*map(initializer_name, names)])
-    styles["mean, 95 % interval"] = {
-        "color": drawing.INK,
-        "marker": "|",
-        "ms": 8,
-        "mew": 1.8,
-        "lw": 1.4,
-    }
-    drawing.add_legend(drawn, styles)
-    floor = initializer_name(study.item.option("floor"))
+    drawing.add_legend(drawn)
+    floor = initializer_name(FLOOR)
     drawn.supxlabel(f"share of the gap closed (%): {floor} is 0, the source model 100", fontsize=8)
     return drawn
-
-
-def _order(panels: list[Gap]) -> list[str]:
-    """The initializers, sorted by their mean in the first panel, highest first."""
-    shares = {model.initializer: mean.share for model, mean in panels[0].means.items()}
-    results = (item for gap in panels for item in gap.shares.items())
-    names = dict.fromkeys(
-        model.initializer for model, by_language in results if by_language and not model.baseline
-    )
-    return sorted(names, key=lambda name: -shares.get(name, -math.inf))

@@ -1,10 +1,11 @@
 """Held-out bits per byte by training tokens and by time, and the cost of the same text."""
 
+from collections.abc import Sequence
 from itertools import product
 
 from lexigraft.report import drawing
-from lexigraft.report.drawing import Axes, Figure, Line, Look
-from lexigraft.report.frame import CELL, StudyResults, models_of, select
+from lexigraft.report.drawing import Axes, Figure, Look
+from lexigraft.report.frame import CELL, Model, StudyResults, models_of, select
 from lexigraft.report.heldout import BITS_PER_BYTE, heldout_lines, sentences_scored, source_level
 from lexigraft.report.items import figure
 from lexigraft.report.names import listed
@@ -32,8 +33,8 @@ Costs = dict[str, dict[str, float]]  # title -> vocabulary -> cost
 )
 def learning_curves(study: StudyResults, look: Look) -> Figure | None:
     """A row per source and language: bits per byte over tokens, over time, and the costs."""
-    drawn_lines = drawing.trained_lines(study, look)
-    trained = [line.model for line in drawn_lines]
+    lines = drawing.trained_lines(study, look)
+    trained = [*lines]
     logged = heldout_lines(drawing.with_elapsed(study.curves), BITS_PER_BYTE)
     logged = logged[[model in set(trained) for model in models_of(logged)]]
     overs = [over for over in ("tokens", "elapsed") if over in logged and logged[over].max() > 0]
@@ -44,7 +45,7 @@ def learning_curves(study: StudyResults, look: Look) -> Figure | None:
     ]
     if not panels:
         return None
-    costs = [text_costs(study, drawn_lines, *panel) for panel in panels]
+    costs = [text_costs(study, trained, *panel) for panel in panels]
     bars = max(sum(_HEAD + len(cost) for cost in of_panel.values()) for of_panel in costs)
     drawn = drawing.new_figure(drawing.WIDTH, 0.35 + max(_HEIGHT, _BAR * bars) * len(panels))
     ratios = [1.0] * len(overs) + [0.85] * (bars > 0)
@@ -53,16 +54,13 @@ def learning_curves(study: StudyResults, look: Look) -> Figure | None:
     cards = study.training[[model in set(trained) for model in models_of(study.training)]]
     # Training times on different devices are not comparable.
     devices = list(dict.fromkeys(map(str, cards.get("device", ()))))
-    # Models of two source models may have the same name and style.
-    styles = {line.name: line.style for line in drawn_lines}
     for (source, language), of_panel, row in zip(panels, costs, axes, strict=True):
         curves = select(logged, source=source, language=language)
         level = source_level(study, trained, source, language, BITS_PER_BYTE)
         for axis, over in zip(row, overs, strict=False):
-            drawing.draw_curves(axis, curves, BITS_PER_BYTE, over, drawn_lines)
+            drawing.draw_curves(axis, curves, BITS_PER_BYTE, over, lines)
             if level is not None:
-                styles["Source"] = {"color": drawing.MUTED, "ls": ":", "lw": 1}
-                axis.axhline(level, zorder=1, **styles["Source"])
+                axis.axhline(level, color=drawing.MUTED, ls=":", lw=1, zorder=1, label="Source")
             if over == "elapsed" and len(devices) > 1:
                 axis.set_xlabel(f"{axis.get_xlabel()}\non {listed(devices)}")
         for axis in row[1 : len(overs)]:
@@ -71,11 +69,11 @@ def learning_curves(study: StudyResults, look: Look) -> Figure | None:
         row[0].set_ylabel("held-out bits per byte" + (f"\n({scored})" if scored else ""))
         if bars:
             _draw_costs(row[-1], of_panel, bars)
-    drawing.add_legend(drawn, styles)
+    drawing.add_legend(drawn)
     return drawn
 
 
-def text_costs(study: StudyResults, drawn: list[Line], source: str, language: str) -> Costs:
+def text_costs(study: StudyResults, trained: Sequence[Model], source: str, language: str) -> Costs:
     """The cost of a sentence, and of 1,000, with the source's vocabulary and with each new one.
 
     Training: the seconds per token of the drawn models, times the tokens of the held-out sentences.
@@ -86,11 +84,10 @@ def text_costs(study: StudyResults, drawn: list[Line], source: str, language: st
         return {}
     tokens = {_SOURCE: float(frame["tokens_per_sentence_before"].iloc[0])}
     tokens |= dict(zip(frame["vocabulary"], map(float, frame["tokens_per_sentence"]), strict=True))
-    models = {line.model for line in drawn}
     training = {}
     for vocabulary, length in tokens.items():
         cards = select(study.training, source=source, language=language, vocabulary=vocabulary)
-        cards = cards[[model in models for model in models_of(cards)]]
+        cards = cards[[model in trained for model in models_of(cards)]]
         if "seconds" in cards and cards["tokens"].sum() > 0 and cards["seconds"].sum() > 0:
             training[vocabulary] = 1000 * length * cards["seconds"].sum() / cards["tokens"].sum()
     costs = {

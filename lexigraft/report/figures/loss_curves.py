@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lexigraft.report import drawing
+from lexigraft.report.card_scores import next_token_losses
 from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults, select
-from lexigraft.report.heldout import next_token_losses, sentences_scored
+from lexigraft.report.heldout import sentences_scored
 from lexigraft.report.items import Item, Options, figure
 
 _Curve = Literal[
@@ -58,27 +59,25 @@ def loss_curves(study: StudyResults, look: Look) -> Figure | None:
     """
     curves = next_token_losses(study.curves)
     names = [name for name in study.item.metrics or _DEFAULT if name in curves]
-    drawn_lines = drawing.trained_lines(study, look)
+    lines = drawing.trained_lines(study, look)
     panels = {}
     for source, language in product(study.order("source"), study.order("language")):
         logged = select(curves, source=source, language=language)
         if (logged["event"] == "step").any():
             panels[study.panel_title(source, language)] = logged
-    if not panels or not drawn_lines or not names:
+    if not panels or not lines or not names:
         return None
     drawn, stacks = drawing.panel_grid([*panels], 2, 2.0, len(names))
     over = "tokens" if study.item.option("over") == "tokens" else "step"
-    scored = sentences_scored(study, [line.model for line in drawn_lines])
+    scored = sentences_scored(study, [*lines])
     for logged, axes in zip(panels.values(), stacks, strict=True):
         for axis, name in zip(axes, names, strict=True):
             event, label = _ROWS[name]
             lines_of_event = select(logged, event=event)
-            drawing.draw_curves(
-                axis, lines_of_event, name, over, drawn_lines, smooth=event == "step"
-            )
+            drawing.draw_curves(axis, lines_of_event, name, over, lines, smooth=event == "step")
             on_text = f"\n({scored})" if scored and event == "heldout" else ""
             axis.set_ylabel(label + on_text)
         for axis in axes[:-1]:
             axis.set_xlabel("")
-    drawing.add_legend(drawn, {line.name: line.style for line in drawn_lines})
+    drawing.add_legend(drawn)
     return drawn

@@ -8,7 +8,7 @@ from lexigraft.report.frame import CELL, StudyResults, models_of, select
 from lexigraft.report.items import TaskOptions, figure
 from lexigraft.report.models import quality_columns
 from lexigraft.report.names import metric
-from lexigraft.report.speed import same_text_speeds
+from lexigraft.report.speed import speed_ups
 
 
 @figure(
@@ -23,7 +23,7 @@ from lexigraft.report.speed import same_text_speeds
 )
 def speed_quality(study: StudyResults, look: Look) -> Figure | None:
     """A panel per source, language and score; a point per cell; the source as dotted lines."""
-    rows = same_text_speeds(study)
+    rows = speed_ups(study)
     measured = set(rows[["source", "language"]].itertuples(index=False, name=None))
     panels = [
         (source, column)
@@ -32,34 +32,29 @@ def speed_quality(study: StudyResults, look: Look) -> Figure | None:
     ]
     if not panels:
         return None
-    # The smallest batch of each task: one user waiting for one text.
-    rows = rows[rows["batch"] == rows.groupby("task")["batch"].transform("min")]
     titles = [study.panel_title(source, language, task) for source, (language, task, _) in panels]
     drawn, axes = drawing.panel_grid(titles, 2, 2.8)
     grafts = dict.fromkeys(model for model in models_of(rows) if not model.is_source)
-    named, styles = drawing.points(study, look, [*grafts]), {}
+    styles = drawing.points(study, look, [*grafts])
     for (source, (language, task, name)), (axis,) in zip(panels, axes, strict=True):
-        kind = study.task_kind(task)
-        prompted = [speed for speed, prompts in study.prompts_from.items() if prompts == kind]
+        of_task = select(rows, prompts=study.task_kind(task))
         # A score without generated text is combined with the first measured speed.
-        speed_task = [*prompted, *rows["task"].drop_duplicates()][0]
+        speed_task = [*of_task["task"], *rows["task"]][0]
         keys = {"source": source, "language": language}
-        speed = select(rows, task=speed_task, **keys)[[*CELL, "speed_up"]]
-        cells = select(study.summary, task=task, metric=name, **keys).merge(speed, on=CELL)
+        speed = select(rows, task=speed_task, **keys)[[*CELL, "mean"]]
+        cells = select(study.summary, task=task, metric=name, **keys)
+        cells = cells.merge(speed, on=CELL, suffixes=("", "_speed_up"))
         for model, row in zip(models_of(cells), cells.to_dict("records"), strict=True):
-            x, y = row["speed_up"], row["mean"]
-            label, style = named.get(
-                model, ("Source", {"color": drawing.INK, "marker": "*", "ls": ""})
-            )
+            x, y = row["mean_speed_up"], row["mean"]
+            of_source = {"label": "Source", "color": drawing.INK, "marker": "*", "ls": ""}
+            style = styles.get(model, of_source)
             if model.is_source:
                 axis.axhline(y, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
                 axis.axvline(x, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
-            if label:
-                styles[label] = style
-            axis.errorbar(x, y, yerr=row["std"] if label else None, elinewidth=0.9, capsize=2,
-                          zorder=3, **style)  # fmt: skip
+            axis.errorbar(x, y, yerr=row["std"] if style["label"] else None, elinewidth=0.9,
+                          capsize=2, zorder=3, **style)  # fmt: skip
         if not metric(name).higher_is_better:
             axis.invert_yaxis()
         drawing.scatter_axis(axis, "speed-up on the same text (×)", metric(name).title)
-    drawing.add_legend(drawn, styles)
+    drawing.add_legend(drawn)
     return drawn

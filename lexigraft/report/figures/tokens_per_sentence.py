@@ -58,7 +58,6 @@ def draw_dots(
     `values` are the positions of the markers by name and language.
     """
     drawn, (axis,) = drawing.row_panels([0.9 + 0.32 * len(languages)], 0)
-    styles = {name: drawing.series_style(at) | {"ls": ""} for at, name in enumerate(names)}
     for y, language in enumerate(languages):
         ends = [values[name, language] for name in names if (name, language) in values]
         axis.plot(ends, [y] * len(ends), color=drawing.RULE, lw=1.4, zorder=1)
@@ -67,9 +66,9 @@ def draw_dots(
         points = [(values[name, language], y + shift) for y, language in enumerate(languages)
                   if (name, language) in values]  # fmt: skip
         axis.plot([x for x, _ in points], [y for _, y in points], ms=5.5, mew=0, alpha=0.9,
-                  zorder=3, **styles[name])  # fmt: skip
+                  zorder=3, ls="", **drawing.series_style(at, name))  # fmt: skip
     drawing.name_rows(axis, [study.language(language) for language in languages])
     axis.set_xlim(0, None)
     if len(names) > 1:
-        drawing.add_legend(drawn, styles)
+        drawing.add_legend(drawn)
     return drawn, axis

@@ -11,31 +11,21 @@ from pydantic import Field
 
 from lexigraft.evaluation.task_kinds import ENGLISH
 from lexigraft.report.frame import CELL, Column, Model, StudyResults, select
-from lexigraft.report.items import LISTS, Names, Options, Refers, ScoreOptions, table
+from lexigraft.report.items import LISTS, CellNames, Names, Options, Refers, table
 from lexigraft.report.model_table import HOW_SHOWN, results_table
-from lexigraft.report.models import Averages
+from lexigraft.report.models import TableOptions
 from lexigraft.report.names import listed, primary_metric
 from lexigraft.report.table import Table
-
-
-class Models(Options):
-    """Some models of a family: those with these names on each axis; by default, with any name."""
-
-    sources: Annotated[Names, Refers("sources")] = ()
-    languages: Annotated[Names, Refers("languages")] = ()
-    vocabularies: Annotated[Names, Refers("vocabularies")] = ()
-    initializers: Annotated[Names, Refers("initializers")] = ()
-    strategies: Annotated[Names, Refers("strategies")] = ()
 
 
 class Family(Options):
     """A row: models that together have one score for each test."""
 
     title: Annotated[str, Field(min_length=1)]
-    models: Annotated[tuple[Models, ...], Field(min_length=1)]
+    models: Annotated[tuple[CellNames, ...], Field(min_length=1)]
 
 
-class ComparisonOptions(ScoreOptions):
+class ComparisonOptions(TableOptions):
     """The options of a comparison of families of models."""
 
     families: Annotated[
@@ -54,7 +44,6 @@ class ComparisonOptions(ScoreOptions):
             "group separately"
         ),
     ] = ()
-    averages: Averages = ()
 
 
 TITLE = "Families of models"
@@ -66,6 +55,7 @@ class ComparedFamilies(NamedTuple):
 
     study: StudyResults
     rows: dict[Model, str]  # with their titles
+    sizes: dict[Model, int]  # numbers of models whose scores a row has
     columns: list[Column]
     notes: list[str]
 
@@ -83,10 +73,18 @@ def comparison(study: StudyResults) -> Table | None:
     families = compared_families(study)
     if families is None:
         return None
-    several = len({model.source for model in families.rows}) > 1
-    headers = ("Source model", "Model") if several else ("Model",)
-    stubs = [(model.source, title)[-len(headers) :] for model, title in families.rows.items()]
-    scores = results_table("", families.study, [*families.rows], families.columns, stubs, headers)
+    names = {
+        "Source model": [model.source for model in families.rows],
+        "Model": [*families.rows.values()],
+        "Models": [str(families.sizes[model]) for model in families.rows],
+    }
+    if len({*names["Source model"]}) == 1:
+        del names["Source model"]
+    if {*names["Models"]} == {"1"}:
+        del names["Models"]
+    stubs = [*zip(*names.values(), strict=True)]
+    rows, headers = [*families.rows], tuple(names)
+    scores = results_table("", families.study, rows, families.columns, stubs, headers)
     return replace(scores, notes=[*scores.notes, *families.notes])
 
 
@@ -99,6 +97,7 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
     by_task = {str(task): rows for task, rows in study.scores.groupby("task", sort=False)}
     columns = list(_columns(study, by_task))
     titles: dict[Model, str] = {}
+    sizes: dict[Model, int] = {}
     predictions: dict[tuple[Any, Model], Any] = {}
     frames, notes = [], []
     for source, family in product(study.order("source"), study.item.option("families") or ()):
@@ -108,7 +107,7 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
         row = Model(source, "", family.title, "")
         if all(cell["initializer"] == "none" for cell in cells):
             row = Model(source, "source", "none", cells[0]["strategy"])
-        scored: dict[str, list[str]] = {}  # language and strategy -> columns
+        scored: dict[tuple[str, ...], list[str]] = {}  # cell -> columns
         for tested, task, name in columns:
             # The first model with a score under any name in its records.
             for cell in cells if task in by_task else ():
@@ -119,9 +118,8 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
                 if scores.empty:
                     continue
                 frames.append(scores.assign(**row.axes(), language=tested, metric=name))
-                model = study.language(cell["language"])
-                model += f" ({cell['strategy']})" if cell["strategy"] != "none" else ""
-                scored.setdefault(model, []).append(study.language(tested) if tested else task)
+                column = study.language(tested) if tested else task
+                scored.setdefault(tuple(cell.values()), []).append(column)
                 # A score of one model may be in several columns, but is one prediction.
                 predictions |= {
                     (run.path, row): run._replace(cell=run.cell | row.axes() | {"language": ""})
@@ -130,10 +128,13 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
                 }
                 break
         if scored:
-            titles[row] = family.title
+            titles[row], sizes[row] = family.title, len(scored)
         if len(scored) > 1:
             title = family.title + (f" of {source}" if study.has_several_sources else "")
-            parts = (f"{listed(dict.fromkeys(names))} by {by}" for by, names in scored.items())
+            parts = []
+            for (_, language, *_, strategy), names_of_columns in scored.items():
+                model = study.language(language) + f" ({strategy})" * (strategy != "none")
+                parts.append(f"{listed(dict.fromkeys(names_of_columns))} by {model}")
             notes.append(f"{title}: {'; '.join(parts)}.")
     if not frames:
         return None
@@ -150,7 +151,7 @@ def compared_families(study: StudyResults) -> ComparedFamilies | None:
         not_scored=[],
         cache={},
     )
-    return ComparedFamilies(part, titles, [key for key in columns if key in measured], notes)
+    return ComparedFamilies(part, titles, sizes, [key for key in columns if key in measured], notes)
 
 
 def _columns(study: StudyResults, by_task: dict[str, DataFrame]) -> Iterator[Column]:
@@ -178,7 +179,7 @@ def _names_of_test(study: StudyResults, name: str, language: str) -> set[str]:
     return {f"{name}_{language}", *([f"{ENGLISH}_{name}"] if english else [])}
 
 
-def _cells(study: StudyResults, models: Models, source: str) -> list[dict[str, str]]:
+def _cells(study: StudyResults, models: CellNames, source: str) -> list[dict[str, str]]:
     """The cells of some models, without seeds, in the order of the names in `models`."""
     if models.sources and source not in models.sources:
         return []

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from lexigraft.report import model_table
 from lexigraft.report.frame import COLUMN, Column, Model, StudyResults
-from lexigraft.report.items import LISTS, Item, Names, Options, Refers, ScoreOptions, table
+from lexigraft.report.items import LISTS, CellNames, Item, ScoreOptions, table
 from lexigraft.report.models import models, quality_columns, stub, stub_names
 from lexigraft.report.names import initializer_name, metric
 from lexigraft.report.rendering import number
@@ -35,19 +35,11 @@ _FIELDS = {"difference": "value", "p_corrected": "corrected", "effect_size": "ef
            "seed_freedom": "freedom"}  # fmt: skip
 
 
-class Baselines(Options):
-    """Names on an axis. A model is compared with the one that differs from it only in its name."""
-
-    vocabularies: Annotated[Names, Refers("vocabularies")] = ()
-    initializers: Annotated[Names, Refers("initializers")] = ()
-    strategies: Annotated[Names, Refers("strategies")] = ()
-
-
 class SignificanceOptions(ScoreOptions):
     """The options of a table of differences."""
 
     baselines: Annotated[
-        Baselines | None,
+        CellNames | None,
         Field(
             description="`vocabularies`, `initializers` or `strategies` to compare with, instead "
             "of with Source and LAPT: a model's baseline has one of these names and is otherwise "

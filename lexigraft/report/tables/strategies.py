@@ -1,9 +1,9 @@
 """Scores of one initializer under each training strategy (Yamaguchi et al., Tables 4 and 10)."""
 
 from lexigraft.report.frame import AXES, Model, StudyResults, select
-from lexigraft.report.items import ScoreOptions, table
+from lexigraft.report.items import table
 from lexigraft.report.model_table import results_table
-from lexigraft.report.models import models, quality_columns
+from lexigraft.report.models import TableOptions, models, quality_columns
 from lexigraft.report.names import initializer_name, row_name
 from lexigraft.report.table import Table
 
@@ -13,7 +13,7 @@ from lexigraft.report.table import Table
     caption="Scores of the initializer trained under the most strategies, by procedure, "
     "objective and sequence length.",
     empty="no initializer was trained under two strategies or more",
-    options=ScoreOptions,
+    options=TableOptions,
 )
 def strategies(study: StudyResults) -> Table | None:
     """Rows procedure × objective and length, for the initializer with the most strategies.
