@@ -179,17 +179,23 @@ def row_shares(counts: csr_array) -> csr_array:
 
 
 def rows_with_fallback(
-    pair: VocabularyPair, tokens: np.ndarray, source_ids: np.ndarray, weights: np.ndarray
+    pair: VocabularyPair,
+    tokens: np.ndarray,
+    source_ids: np.ndarray,
+    weights: np.ndarray,
+    *,
+    fallback: str = "pieces",
 ) -> NewRows:
     """Recipe rows of all new tokens, from the weights [n] of `tokens` [n] (target ids) on source
     rows.
 
     Weights of a token on the same row are summed. A token without a weight gets the mean of its
-    source pieces or, without pieces, the mean of all source tokens.
+    source pieces or, without pieces or for the fallback `random`, of all source tokens.
     """
     row_of_weight = np.searchsorted(pair.new_ids, tokens)
     is_missing = np.bincount(row_of_weight, minlength=len(pair.new_ids)) == 0
-    pieces = decompose(pair, pair.new_ids[is_missing].tolist())
+    ids = pair.new_ids[is_missing].tolist()
+    pieces = decompose(pair, ids) if fallback == "pieces" else [[] for _ in ids]
     fallback_rows = mean_rows(pieces, pair.n_source).tocoo()
     rows = np.concatenate([row_of_weight, np.flatnonzero(is_missing)[fallback_rows.coords[0]]])
     columns = np.concatenate([source_ids, fallback_rows.coords[1]])

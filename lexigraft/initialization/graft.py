@@ -132,7 +132,7 @@ def _further_rows(
         target_rows = replace(initializer, new={which: mean}).apply(rows, which)
     else:
         assert isinstance(initializer, Recipe | RecipePair)
-        recipe = replace(initializer.recipe(which), rank=None, norm_of=None)
+        recipe = replace(initializer.recipe(which), rank=None, norm_of=None, drawn_ids=None)
         target_rows = recipe.apply(rows, which)
     return (
         target_rows.reshape(len(target_rows), *tokens_first.shape[1:])

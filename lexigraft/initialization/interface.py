@@ -24,8 +24,8 @@ from lexigraft.initialization.explanation import (
     token_id_of,
 )
 from lexigraft.initialization.matrix import Matrix, check_matrix
-from lexigraft.initialization.options import boolean, check_options
-from lexigraft.initialization.pairing import VocabularyPair, pair_vocabularies
+from lexigraft.initialization.options import boolean, check_options, choice
+from lexigraft.initialization.pairing import SHARED, VocabularyPair, pair_vocabularies
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair, assemble_recipe
 from lexigraft.randomness import generator
 from lexigraft.source.weights import check_finite
@@ -36,13 +36,21 @@ Corpus = Iterable[str] | None
 Auxiliaries = Mapping[str, Any]
 
 
-@dataclass_transform(eq_default=False)
+@dataclass_transform(eq_default=False, kw_only_default=True)
+@dataclass(eq=False, kw_only=True)
 class Initializer(ABC):
     """Embedding rows for a target vocabulary, one matrix at a time.
 
     Each subclass is a dataclass: its annotated attributes are its options, see `options`. It
     declares `title`, `version`, `needs` and `reads` as literals in its body, since the workflow
     reads these from the text of the file (`registry.declaration`).
+
+    Parameters
+    ----------
+    shared
+        Which tokens of both vocabularies count as the same and copy their source row: those with
+        the same `bytes`, `spelling`, bytes `without-space` or `fuzzy` text, or `special` tokens
+        only; see `pairing.pair_vocabularies`.
 
     Attributes
     ----------
@@ -82,17 +90,15 @@ class Initializer(ABC):
     (273, 4)
     """
 
-    fallbacks_: list[str]
+    shared: str = choice(*SHARED)
     title: ClassVar[str]
     version: ClassVar[int] = 1
     needs: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     counted: ClassVar[tuple[str, ...]] = ()
-    pair_: VocabularyPair
-    seed_: int
 
     def __init_subclass__(cls) -> None:
-        dataclass(eq=False)(cls)
+        dataclass(eq=False, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
         check_options(self, self.name)
@@ -131,8 +137,9 @@ class Initializer(ABC):
         """
         if isinstance(corpus, str):
             raise UserError("corpus: give an iterable of sentences, not one string")
-        self.pair_ = pair_vocabularies(source_tokenizer, target_tokenizer, n_source)
-        self.fallbacks_ = []
+        tokenizers = source_tokenizer, target_tokenizer
+        self.pair_: VocabularyPair = pair_vocabularies(*tokenizers, n_source, self.shared)
+        self.fallbacks_: list[str] = []
         self.seed_ = seed
         if not isinstance(auxiliary, Mapping):
             auxiliary = {} if auxiliary is None else {"target": auxiliary}
@@ -180,13 +187,11 @@ class Initializer(ABC):
     def statistics(self) -> dict[str, Any]:
         """Counts and shares of tokens for reports: numbers, texts and None.
 
-        `copied_tokens` have the row of a source token, `initialized_tokens` are all others, and
-        `share_copied` is the coverage in SALT's Table 6 and CW2V's Table 4.
+        `copied_tokens` are the shared tokens without special ones, `initialized_tokens` all new
+        ones, and `share_copied` is the coverage in SALT's Table 6 and CW2V's Table 4.
         """
         pair = self._fitted()
-        # Some methods also copy the rows of tokens that are alike.
-        copied_tokens = len(pair.shared_ids) + getattr(self, "alike_", 0)
-        tokens = len(pair.shared_ids) + len(pair.new_ids)
+        copied_tokens, tokens = len(pair.shared_ids), len(pair.shared_ids) + len(pair.new_ids)
         counts = ((name, getattr(self, f"{name}_")) for name in self.counted)
         return {
             "copied_tokens": copied_tokens,
@@ -281,8 +286,8 @@ class RecipeInitializer(Initializer):
         return statistics | super().statistics()
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
-        pair = self.pair_
-        rows, fallback = self._new_rows(pair, corpus, auxiliary)
+        rows, fallback = self._new_rows(self.pair_, corpus, auxiliary)
+        pair = self.pair_  # the method may have changed which tokens are shared
 
         def assemble(rows: csr_array) -> Recipe:
             return assemble_recipe(rows, pair.source_of, pair.source_ids, self.source_norm)

@@ -43,7 +43,7 @@ def boolean(default: bool) -> Any:
 
 def choice(default: str, *others: str) -> Any:
     """One of several names."""
-    names = (default, *others)
+    names = [*dict.fromkeys((default, *others))]
     return _option(default, lambda value: value in names, f"one of {', '.join(names)}")
 
 

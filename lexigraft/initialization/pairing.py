@@ -1,12 +1,8 @@
-"""Shared, new and similar tokens of a source and a target vocabulary.
+"""Shared and new tokens of a source and a target vocabulary."""
 
-Tokens are compared by the bytes they represent, not by spelling: `Ġword` and `▁word` are the same.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
@@ -21,19 +17,38 @@ from lexigraft.vocabulary.tokenizer_settings import tokenizer_of_rows
 _ROLES = {"eos": "sep", "bos": "cls", "sep": "eos", "cls": "bos"}
 _ROLES |= {role: role for role in ("pad", "mask", "unk")}
 
+# Rules by which a source and a target token count as the same, see `pair_vocabularies`.
+SHARED = ("bytes", "spelling", "without-space", "fuzzy", "special")
+
 
 def pair_vocabularies(
     source_tokenizer: PreTrainedTokenizerFast,
     target_tokenizer: PreTrainedTokenizerFast,
     n_source: int | None = None,
+    shared: str = "bytes",
 ) -> "VocabularyPair":
     """Pair a source tokenizer with a target tokenizer that expands or replaces it.
 
     A target in which every source token keeps its id expands the source: all `n_source` rows (by
     default the source tokenizer's size) keep their positions, including padding rows. Any other
-    target replaces the source: shared tokens copy the source token that represents the same bytes.
-    Added tokens of the source without a row are new in the target. Raises a `UserError` if other
-    source tokens have no row, or if the target's ids have a gap.
+    target replaces the source: shared tokens copy their source token. Added tokens of the source
+    without a row are new in the target. Raises a `UserError` if other source tokens have no row, or
+    if the target's ids have a gap.
+
+    Parameters
+    ----------
+    shared
+        Which tokens are shared: those with the same `bytes` (`Ġword` and `▁word`); the same
+        `spelling` as vocabulary strings; the same bytes `without-space` (SALT [1]_); the same
+        lower-case text without white space (`fuzzy`, as in FOCUS [2]_); or only `special` tokens,
+        so that the rows of all others are computed.
+
+    References
+    ----------
+    .. [1] Lee, Hong, Moon and Lim 2025 (SALT), "Semantic Aware Linear Transfer by Recycling
+       Pre-trained Language Models for Cross-lingual Transfer", appendix A.
+    .. [2] Dobler and de Melo 2023, "FOCUS: Effective Embedding Initialization for Monolingual
+       Specialization of Multilingual Models".
     """
     if n_source is not None:
         source_tokenizer = tokenizer_of_rows(source_tokenizer, n_source, f"n_source={n_source}")
@@ -42,15 +57,17 @@ def pair_vocabularies(
     target_ids = np.array(sorted(target.vocab.values()), dtype=np.int64)
     source_size = int(source_ids[-1]) + 1
     n_rows = source_size if n_source is None else n_source
-    shared = _match(source, target)
-    expands = all(shared.get(source_id) == source_id for source_id in source_ids.tolist())
+    copied = _match(source, target, shared)
+    expands = all(copied.get(source_id) == source_id for source_id in source_ids.tolist())
     n_tokens = int(target_ids[-1]) + 1
     source_of = np.full(max(n_rows, n_tokens) if expands else n_tokens, -1, dtype=np.int64)
     if expands:
         source_of[:n_rows] = np.arange(n_rows)
-        source_of[target_ids[target_ids >= source_size]] = -1
+        for target_id in target_ids[target_ids >= source_size].tolist():
+            is_similar = shared in ("without-space", "fuzzy") and target_id not in target.special
+            source_of[target_id] = copied.get(target_id, -1) if is_similar else -1
     else:
-        source_of[list(shared)] = list(shared.values())
+        source_of[list(copied)] = list(copied.values())
     gaps = np.setdiff1d(np.flatnonzero(source_of < 0), target_ids, assume_unique=True)
     if len(gaps):
         raise UserError(
@@ -131,49 +148,19 @@ class VocabularyPair:
 
 
 def shared_tokens(
-    source_tokenizer: PreTrainedTokenizerFast, target_tokenizer: PreTrainedTokenizerFast
+    source_tokenizer: PreTrainedTokenizerFast,
+    target_tokenizer: PreTrainedTokenizerFast,
+    shared: str = "bytes",
 ) -> dict[int, int]:
-    """Map the ids of target tokens to source tokens that represent the same bytes.
+    """Map the ids of target tokens to the source tokens that they share, by a rule of `SHARED`.
 
     Special tokens match only special tokens: by their string, otherwise by their role. An unknown
-    token that also begins, ends or pads texts in the source, as in GPT-2, is not matched. If
-    several source tokens represent the same bytes, the one with the same spelling is used,
-    otherwise the first that is not a fallback byte.
+    token that also begins, ends or pads texts in the source, as in GPT-2, is not matched. Of
+    several source tokens, that with the same spelling is used, and a fallback byte only if there is
+    no other; then that with the same bytes, with the same leading space, the shortest, that in
+    lower case, and the first.
     """
-    return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer))
-
-
-def similar_tokens(
-    pair: VocabularyPair, key: Callable[[bytes], str | bytes], rank: Callable[[bytes, bytes], Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """New tokens with the same `key` of their bytes as a source token, and these tokens [n].
-
-    Special tokens and tokens with an empty key have none. Of several source tokens, the first with
-    the lowest `rank` is used, and a fallback byte only if there is no other.
-    """
-    ordinary_ids = [i for i in pair.source_ids.tolist() if i not in pair.source_special_ids]
-    ids_by_key: dict[str | bytes, list[int]] = {}
-    for source_id in ordinary_ids:
-        if text := key(pair.source_bytes[source_id]):
-            ids_by_key.setdefault(text, []).append(source_id)
-    source_of_new = {}
-    for new_id in pair.new_ids.tolist():
-        data = pair.target_bytes[new_id]
-        if new_id not in pair.target_special_ids and (ids := ids_by_key.get(key(data))):
-            source_of_new[new_id] = min(
-                ids, key=lambda i: (i in pair.source_fallback_ids, rank(pair.source_bytes[i], data))
-            )
-    return np.array(list(source_of_new), dtype=np.int64), np.array(
-        list(source_of_new.values()), dtype=np.int64
-    )
-
-
-def lower_case(piece: bytes) -> bytes:
-    """The bytes of a token in lower case if they are valid UTF-8."""
-    try:
-        return piece.decode("utf-8").lower().encode()
-    except UnicodeDecodeError:
-        return piece
+    return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer), shared)
 
 
 class _Tokens(NamedTuple):
@@ -189,6 +176,17 @@ class _Tokens(NamedTuple):
         vocab = tokenizer.get_vocab()
         return cls(tokenizer, vocab, token_bytes(tokenizer, vocab), special_ids(tokenizer))
 
+    def key(self, token: str, shared: str) -> tuple[bool, str]:
+        """What two shared tokens have in common by a rule: whether they are special, and a text."""
+        token_id = self.vocab[token]
+        text = self.data[token_id].decode("utf-8", errors="surrogateescape")
+        if token_id in self.special or shared == "bytes":
+            return token_id in self.special, text
+        if shared == "spelling":
+            return False, token
+        # A token of nothing but white space keeps it.
+        return False, "".join((text.lower() if shared == "fuzzy" else text).split()) or text
+
 
 def _fallback_ids(
     tokenizer: PreTrainedTokenizerFast, vocab: dict[str, int] | None = None
@@ -197,23 +195,24 @@ def _fallback_ids(
     return {i for token, i in vocab.items() if is_fallback(token, token_spelling)}
 
 
-def _match(source: _Tokens, target: _Tokens) -> dict[int, int]:
+def _match(source: _Tokens, target: _Tokens, shared: str) -> dict[int, int]:
     fallback_ids = _fallback_ids(source.tokenizer, source.vocab)
-    # Tokens are equal if both or neither are special, and they have the same bytes.
-    source_keys, target_keys = (
-        [(number in tokens.special, data) for number, data in enumerate(tokens.data)]
-        for tokens in (source, target)
-    )
-    id_by_key: dict[tuple[bool, bytes], int] = {}
-    for source_id in [*sorted({*source.vocab.values()} - fallback_ids), *sorted(fallback_ids)]:
-        id_by_key.setdefault(source_keys[source_id], source_id)
-    shared: dict[int, int] = {}
+    source_tokens: dict[tuple[bool, str], list[str]] = {}
+    for token in source.vocab:
+        source_tokens.setdefault(source.key(token, shared), []).append(token)
+
+    def difference(source_token: str, token: str) -> tuple[int, ...]:
+        source_id = source.vocab[source_token]
+        text, target_text = source.key(source_token, "bytes")[1], target.key(token, "bytes")[1]
+        is_other_space = text[:1].isspace() != target_text[:1].isspace()
+        is_other = text != target_text, is_other_space, len(text), text != text.lower()
+        return source_token != token, source_id in fallback_ids, *is_other, source_id
+
+    matches: dict[int, int] = {}
     for token, target_id in target.vocab.items():
-        key, same_string = target_keys[target_id], source.vocab.get(token)
-        if same_string is not None and source_keys[same_string] == key:
-            shared[target_id] = same_string
-        elif key in id_by_key:
-            shared[target_id] = id_by_key[key]
+        key = target.key(token, shared)
+        if (key[0] or shared != "special") and (tokens := source_tokens.get(key)):
+            matches[target_id] = min(difference(other, token) for other in tokens)[-1]
     for role, other_role in _ROLES.items():
         target_id = getattr(target.tokenizer, f"{role}_token_id")
         candidates = [getattr(source.tokenizer, f"{name}_token_id") for name in (role, other_role)]
@@ -221,5 +220,5 @@ def _match(source: _Tokens, target: _Tokens) -> dict[int, int]:
         text_ids = [getattr(source.tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")]
         begins_text = role == "unk" and candidates and candidates[0] in text_ids
         if target_id is not None and candidates and not begins_text:
-            shared.setdefault(target_id, candidates[0])
-    return shared
+            matches.setdefault(target_id, candidates[0])
+    return matches

@@ -24,9 +24,13 @@ from lexigraft.initialization.matrix import (
     mean_norm,
     project,
     read_rows,
+    row_covariance,
+    row_deviation,
+    row_mean,
     target_matrix,
     working_type,
 )
+from lexigraft.randomness import generator
 
 _NONZEROS_AT_ONCE = 1 << 22
 
@@ -36,8 +40,10 @@ class Recipe:
     """The factored recipe `W` [n_target, n_source] of all rows of a target matrix.
 
     All rows except those of `new_ids` copy one source row. With a `rank`, the new rows `W E` are
-    projected onto that number of leading right singular vectors of the matrix (OFA). With
-    `norm_of`, each is then scaled to the mean norm of these source rows.
+    projected onto that number of leading right singular vectors of the matrix (OFA). To the rows of
+    `drawn_ids`, which are the mean of all source tokens in `W`, noise with the deviation of these
+    tokens' rows is added. With `norm_of`, each new row is then scaled to the mean norm of these
+    source rows.
     """
 
     left: csr_array  # [n_target, m], float64
@@ -45,6 +51,8 @@ class Recipe:
     new_ids: np.ndarray  # ids of the new tokens, ascending
     rank: int | None = None
     norm_of: np.ndarray | None = None  # ids of the source tokens
+    drawn_ids: np.ndarray | None = None  # among `new_ids`, ascending
+    seed: int = 0  # of the noise
 
     @property
     def n_target(self) -> int:
@@ -58,8 +66,8 @@ class Recipe:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the target matrix is `W E`, neither projected nor scaled."""
-        return self.rank is None and self.norm_of is None
+        """Whether the target matrix is `W E`: not projected, scaled or drawn."""
+        return self.rank is None and self.norm_of is None and self.drawn_ids is None
 
     @property
     def weights(self) -> csr_array:
@@ -93,14 +101,16 @@ class Recipe:
         """
         check_matrix(matrix, self.n_source)
         other_ids = np.flatnonzero(self.copied < 0)
-        return target_matrix(matrix, self.copied, self._sums(matrix, other_ids))
+        return target_matrix(matrix, self.copied, self._sums(matrix, other_ids, which))
 
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
         """The new rows [len(new_ids), width] of a matrix, a block of columns at a time."""
         check_matrix(matrix, self.n_source)
-        return self._sums(matrix, self.new_ids)
+        return self._sums(matrix, self.new_ids, which)
 
-    def _sums(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    def _sums(
+        self, matrix: Matrix, ids: np.ndarray, which: str
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """The rows of these target ids, a block of columns at a time."""
         if not len(ids):
             return
@@ -109,9 +119,18 @@ class Recipe:
             leading_singular_vectors(matrix, self.rank or 0) if is_projected else None
         )
 
+        drawn_ids = np.zeros(0, np.int64) if self.drawn_ids is None else self.drawn_ids
+        drawn = np.searchsorted(ids, drawn_ids)
+        noise = self._noise(matrix, drawn_ids, which, singular_vectors) if len(drawn) else None
+
         def rows() -> Iterator[tuple[slice, np.ndarray]]:
             sums = self._products(matrix, ids)
-            return sums if singular_vectors is None else project(sums, singular_vectors)
+            if singular_vectors is not None:
+                sums = project(sums, singular_vectors)
+            for columns, values in sums:
+                if noise is not None:
+                    values[drawn] += noise[:, columns].astype(values.dtype)
+                yield columns, values
 
         if self.norm_of is None:
             yield from rows()
@@ -124,6 +143,23 @@ class Recipe:
         )
         for columns, values in rows():
             yield columns, values * scales[:, None].astype(values.dtype)
+
+    def _noise(
+        self, matrix: Matrix, ids: np.ndarray, which: str, singular_vectors: np.ndarray | None
+    ) -> np.ndarray:
+        """Draws [len(ids), h] from N(0, std) of the source tokens' rows or of their coordinates."""
+        assert self.right is not None
+        source_ids = self.right[[-1]].indices.astype(np.int64)  # of the mean of all source tokens
+        mean = row_mean(matrix, source_ids)
+        rng = generator(self.seed, "initialization", "drawn rows", which)
+        if singular_vectors is None:
+            draws = rng.standard_normal((len(ids), matrix.shape[1]))
+            draws *= row_deviation(matrix, source_ids, mean)
+            return draws
+        covariance = row_covariance(matrix, source_ids, mean)
+        deviations = np.sqrt(np.einsum("ij,ij->j", singular_vectors, covariance @ singular_vectors))
+        draws = rng.standard_normal((len(ids), len(deviations))) * deviations
+        return draws @ singular_vectors.T
 
     def _products(self, matrix: Matrix, ids: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Weighted sums, a block of columns at a time, reading only the rows that they use."""
@@ -146,7 +182,7 @@ class Recipe:
         column = _single_ones(self.left)
         if self.right is not None:
             column = np.where(column >= 0, _single_ones(self.right)[column], -1)
-        if not self.is_linear:
+        if self.rank is not None or self.norm_of is not None:
             column[self.new_ids] = -1  # one source row, projected or scaled, is not a copy
         return column
 
@@ -188,6 +224,8 @@ class Recipe:
             arrays["rank"] = np.array(self.rank)
         if self.norm_of is not None:
             arrays["norm_of"] = self.norm_of
+        if self.drawn_ids is not None:
+            arrays |= {"drawn_ids": self.drawn_ids, "seed": np.array(self.seed)}
         return {f"{prefix}{name}": array for name, array in arrays.items()}
 
     @classmethod
@@ -208,7 +246,11 @@ class Recipe:
         source_rows = np.arange((left if right is None else right).shape[1])
         if norm_of is not None and not (len(norm_of) and np.isin(norm_of, source_rows).all()):
             raise ValueError("its rows for norms are not source rows")
-        return cls(left, right, new_ids, rank, norm_of)
+        drawn_ids = arrays["drawn_ids"].astype(np.int64) if "drawn_ids" in arrays else None
+        if drawn_ids is not None and (right is None or not np.isin(drawn_ids, new_ids).all()):
+            raise ValueError("its drawn ids are not among its new ids")
+        seed = int(arrays.get("seed", 0))
+        return cls(left, right, new_ids, rank, norm_of, drawn_ids, seed)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ only by rounding errors are ties, and the lower id is chosen: BLAS libraries rou
 
 import math
 from collections.abc import Collection, Iterator
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
@@ -17,8 +18,9 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.inputs import required_space, required_vectors
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
-from lexigraft.initialization.options import integer, positive
+from lexigraft.initialization.options import choice, integer, positive
 from lexigraft.initialization.pairing import VocabularyPair
+from lexigraft.initialization.recipe import Recipe
 
 _SCORES_AT_ONCE = 1 << 24  # 64 MiB: with smaller blocks, reading the anchors dominates
 _FIRST_CANDIDATES = 128
@@ -28,12 +30,35 @@ _CHUNK = 64
 _TIE = 2e-6
 
 
-class AnchorInitializer(RecipeInitializer):
+class VectorInitializer(RecipeInitializer):
+    """A method that mixes new tokens according to their vectors.
+
+    Parameters
+    ----------
+    without_vector
+        The row of a new token without a vector or a weight: the mean of its source `pieces`; or
+        `random`, drawn from N(mean, std) of the source rows in each dimension, as the published
+        code of FOCUS, OFA, WECHSEL and SALT does.
+    """
+
+    without_vector: str = choice("pieces", "random")
+
+    def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
+        super()._fit(corpus, auxiliary)
+        if self.without_vector == "random":
+            recipe = cast(Recipe, self.recipe_)
+            self.recipe_ = replace(recipe, drawn_ids=self._fallback_ids, seed=self.seed_)
+
+    def _explain(self, token_id: int, text: str) -> str:
+        is_drawn = self.without_vector == "random" and token_id in self._fallback_ids
+        return super()._explain(token_id, text) + is_drawn * " + noise"
+
+
+class AnchorInitializer(VectorInitializer):
     """A method that mixes new tokens from the anchors: shared tokens that have vectors.
 
     The weights are the sparsemax over the cosine similarities, unless a method says otherwise.
-    `anchors_` is the number of anchors, which exclude special tokens. A new token without a vector
-    or a weight gets the mean of its source pieces.
+    `anchors_` is the number of anchors, which exclude special tokens.
     """
 
     counted: ClassVar[tuple[str, ...]] = ("anchors",)
@@ -56,7 +81,9 @@ class AnchorInitializer(RecipeInitializer):
         weights = self._weights(new_vectors, anchor_vectors).tocoo()
         tokens = new_ids[weights.coords[0]]
         source_ids = pair.source_of[anchor_ids][weights.coords[1]]
-        return rows_with_fallback(pair, tokens, source_ids, weights.data)
+        return rows_with_fallback(
+            pair, tokens, source_ids, weights.data, fallback=self.without_vector
+        )
 
     def _possible_anchors(self, pair: VocabularyPair) -> np.ndarray:
         """Target ids of the tokens that are anchors if they have a vector, ascending."""
@@ -67,7 +94,7 @@ class AnchorInitializer(RecipeInitializer):
         return sparsemax_of_cosines(queries, anchors)
 
 
-class NeighbourInitializer(RecipeInitializer):
+class NeighbourInitializer(VectorInitializer):
     """A method that takes the softmax over the cosines to the nearest source tokens.
 
     WECHSEL (section 3) and OFA (section 3.2) share this step. The auxiliaries `target` and `source`
@@ -85,12 +112,6 @@ class NeighbourInitializer(RecipeInitializer):
     temperature: float = positive(0.1)
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        return rows_with_fallback(pair, *self._neighbour_weights(pair, auxiliary))
-
-    def _neighbour_weights(
-        self, pair: VocabularyPair, auxiliary: Auxiliaries
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Target ids, source ids and weights [n] for all new tokens that have a vector."""
         target, source = required_space(self.name, pair, auxiliary)
         target = unit_vectors(target, pair.target_special_ids)
         source = unit_vectors(source, pair.source_special_ids)
@@ -103,7 +124,10 @@ class NeighbourInitializer(RecipeInitializer):
         weights = softmax_of_nearest(
             vectors_of(target, new_ids), source.vectors, self.neighbours, self.temperature
         ).tocoo()
-        return new_ids[weights.coords[0]], source.tokens[weights.coords[1]], weights.data
+        tokens, source_ids = new_ids[weights.coords[0]], source.tokens[weights.coords[1]]
+        return rows_with_fallback(
+            pair, tokens, source_ids, weights.data, fallback=self.without_vector
+        )
 
 
 def nonzero(vectors: TokenVectors) -> TokenVectors:

@@ -18,7 +18,6 @@ from lexigraft.artifacts.cards import INPUTS, check_inputs, fault_of, write_card
 from lexigraft.artifacts.completion import check_references
 from lexigraft.errors import UserError
 from lexigraft.initialization.graft import carry_tables, untie
-from lexigraft.initialization.pairing import pair_vocabularies
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.initialization.token_ids import update_special_token_ids
 from lexigraft.source.matrices import stored_parameters
@@ -126,22 +125,20 @@ def load_cell(
     )
     tensors = load_file(folder / CHANGED)
     if card["references"]["initialization"]:
-        rows = next(model.get_input_embeddings().parameters()).shape[0]
-        pair = pair_vocabularies(open_tokenizer(inputs[0]), tokenizer, rows)
-        update_special_token_ids(model, tokenizer, pair.source_of)
+        initialization = load_initialization(reference(folder, card, "initialization"))
+        update_special_token_ids(model, tokenizer, initialization.source_of)
         # Of some matrices, only new rows are stored: the other ones are copied from the source.
         parameters = dict(model.named_parameters())
         for name in matrix_names(model) & tensors.keys():
-            if len(tensors[name]) == len(pair.new_ids) < pair.n_target:
+            if len(tensors[name]) == len(initialization.new_ids) < initialization.n_target:
                 matrix = parameters[name].detach()
-                source_rows = torch.from_numpy(pair.source_of).clamp(min=0).to(matrix.device)
-                complete = matrix[source_rows]
-                new_ids = torch.from_numpy(pair.new_ids).to(matrix.device)
+                source_of = torch.from_numpy(initialization.source_of)
+                complete = matrix[source_of.clamp(min=0).to(matrix.device)]
+                new_ids = torch.from_numpy(initialization.new_ids).to(matrix.device)
                 complete[new_ids] = tensors[name].to(matrix)
                 tensors[name] = complete
         # Such tables are stored only if they were trained.
         if tables := token_tables(model):
-            initialization = load_initialization(reference(folder, card, "initialization"))
             set_tables(model, carry_tables(model, tables, initialization))
     load_tensors(model, tensors, folder / CHANGED)
     if LORA[0] in card["files"]:

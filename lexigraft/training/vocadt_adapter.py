@@ -325,8 +325,8 @@ def attach_adapters(
     recipes = [start.recipe("input"), start.recipe("input" if tied else "output")]
     if not all(recipe.is_linear for recipe in recipes):
         raise UserError(
-            "trainable: an adapter cannot start from rows of reduced rank or with a changed norm; "
-            "choose an initializer that keeps all dimensions, such as ofa-none, without source_norm"
+            "trainable: an adapter cannot start from rows of reduced rank, with a changed norm or "
+            "random ones; choose an initializer such as ofa-none, with 'without_vector: pieces'"
         )
     form: type[Adapter] = SparseAdapter if settings.form == "sparse" else DenseAdapter
     device = embeddings.weight.device

@@ -62,6 +62,69 @@ def test_shared_tokens_are_found_by_their_bytes_across_families(byte_level, byte
     assert target_ids["ba"] not in shared
 
 
+@pytest.mark.parametrize(
+    ("shared", "expected"),
+    [
+        ("bytes", {"▁ab": "Ġab", "ba": "ba", "Ba": "Ba", "<0xC3>": "Ã"}),
+        ("spelling", {"ba": "ba", "Ba": "Ba"}),
+        ("without-space", {"▁ab": "Ġab", "▁ba": "ba", "ba": "ba", "Ba": "Ba", "<0xC3>": "Ã"}),
+        (
+            "fuzzy",
+            {"▁ab": "Ġab", "▁ba": "ba", "ba": "ba", "Ba": "Ba", "▁BA": "ba", "<0xC3>": "Ã"},
+        ),
+        ("special", {}),
+    ],
+)
+def test_rules_say_which_tokens_are_shared(byte_level, byte_fallback, shared, expected):
+    source = byte_level([("Ġ", "a"), ("Ġa", "b"), ("B", "a"), ("b", "a")], eos_token="<end>")
+    target = byte_fallback(
+        [("a", "b"), ("▁", "ab"), ("b", "a"), ("▁", "ba")],
+        "AB",
+        [("B", "a"), ("B", "A"), ("▁", "BA")],
+    )
+    pair = pair_vocabularies(source, target, shared=shared)
+    strings = source.convert_ids_to_tokens(range(len(source)))
+    copied = {
+        token: strings[pair.source_of[token_id]]
+        for token, token_id in target.get_vocab().items()
+        if pair.source_of[token_id] >= 0
+    }
+    tokens = ("▁ab", "▁ba", "ba", "Ba", "▁BA", "▁", "<0xC3>")
+    assert {token: copied[token] for token in tokens if token in copied} == expected | (
+        {"▁": "Ġ"} if shared in ("bytes", "without-space", "fuzzy") else {}
+    )
+    assert (copied["<s>"], copied["</s>"]) == ("<s>", "<end>")
+    assert pair.shared_ids.tolist() == sorted(
+        target.get_vocab()[token] for token in copied if token not in ("<s>", "</s>")
+    )
+
+
+def test_similar_source_tokens_are_ranked(byte_level, byte_fallback):
+    """By the space before them, then by length, then lower case before upper case."""
+    source = byte_fallback([("Д", "а"), ("д", "а"), ("▁", "да"), ("▁", "x")], "Ддаx")
+    target = byte_fallback([], "ДАX", [("Д", "А"), ("▁", "ДА"), ("▁", "▁ДА"), ("▁", "X")])
+    shared = shared_tokens(source, target, "fuzzy")
+    strings = source.convert_ids_to_tokens(range(len(source)))
+    of_target = {
+        token: strings[shared[i]] for token, i in target.get_vocab().items() if i in shared
+    }
+    assert of_target["ДА"] == "да" and of_target["▁ДА"] == of_target["▁▁ДА"] == "▁да"
+    assert of_target["X"] == "x" and of_target["▁X"] == "▁x"
+
+
+def test_in_an_expansion_similar_tokens_are_copied_and_equal_bytes_are_new(byte_fallback):
+    source = byte_fallback([("a", "b")])
+    target = byte_fallback([("a", "b"), ("▁", "ab")], "zA", [("A", "b")])
+    of_rule = {
+        rule: pair_vocabularies(source, target, len(source) + 1, rule).new_tokens
+        for rule in ("bytes", "spelling", "without-space", "fuzzy")
+    }
+    assert of_rule["bytes"] == of_rule["spelling"] == ["▁ab", "z", "A", "Ab"]
+    assert of_rule["without-space"] == ["Ab"]
+    assert of_rule["fuzzy"] == []
+    assert not pair_vocabularies(source, target, shared="special").expands
+
+
 def test_shared_special_tokens_match_by_string_and_by_role(byte_level, byte_fallback):
     source, target = byte_level([], eos_token="<|end|>"), byte_fallback([])
     shared = shared_tokens(source, target)

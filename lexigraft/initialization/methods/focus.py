@@ -13,8 +13,8 @@ class FOCUS(AnchorInitializer):
     The auxiliary holds fastText vectors of the corpus tokenized with the target tokenizer
     (`lexigraft.auxiliary.train_fasttext`), or pretrained word vectors (`read_word_vectors`). All
     shared tokens with a vector are used, except special tokens and, for two tokenizers of different
-    families, bytes. A new token without a vector gets the mean of its source pieces. (The FOCUS
-    paper draws such rows at random, which no recipe describes.)
+    families, bytes. The published code draws the rows of tokens without a vector (`without_vector:
+    random`).
 
     Parameters
     ----------

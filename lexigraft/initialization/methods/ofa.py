@@ -3,12 +3,8 @@
 from dataclasses import replace
 from typing import cast
 
-import numpy as np
-
-from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.interface import Auxiliaries, Corpus
 from lexigraft.initialization.options import integer
-from lexigraft.initialization.pairing import VocabularyPair, lower_case, similar_tokens
 from lexigraft.initialization.recipe import Recipe
 from lexigraft.initialization.similarity import NeighbourInitializer
 
@@ -22,9 +18,9 @@ class OFA(NeighbourInitializer):
     its shape.
 
     The auxiliaries are vectors of the target's tokens (`target`) and of the source's (`source`) in
-    one space, such as ColexNet+ (`lexigraft.auxiliary.read_word_vectors`). A new token that differs
-    from a source token only in case copies it. A token without a vector gets the mean of its source
-    pieces (the published code draws such coordinates at random).
+    one space, such as ColexNet+ (`lexigraft.auxiliary.read_word_vectors`). With `without_vector:
+    random`, the coordinates of a token without a vector are drawn. The published code shares tokens
+    by `fuzzy` text.
 
     Parameters
     ----------
@@ -40,22 +36,10 @@ class OFA(NeighbourInitializer):
     """
 
     title = "OFA"
+    version = 2
     needs = ("target", "source")
     dimensions: int | None = integer(None)
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         super()._fit(corpus, auxiliary)
         self.recipe_ = replace(cast(Recipe, self.recipe_), rank=self.dimensions)
-
-    def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
-        tokens, sources, weights = self._neighbour_weights(pair, auxiliary)
-        copies, copied = similar_tokens(
-            pair, lower_case, lambda source, _: source != lower_case(source)
-        )
-        others = ~np.isin(tokens, copies)
-        return rows_with_fallback(
-            pair,
-            np.concatenate([tokens[others], copies]),
-            np.concatenate([sources[others], copied]),
-            np.concatenate([weights[others], np.ones(len(copies))]),
-        )

@@ -12,8 +12,8 @@ class OMP(AnchorInitializer):
     """Orthogonal matching pursuit of the token's donor row over the shared tokens' rows [1]_.
 
     The auxiliary `plm` holds the embedding rows of a donor model with the target tokenizer. The
-    same weights, of either sign and any sum, are used for input and output rows, as in mergekit. A
-    new token without a row in the donor gets the mean of its source pieces. `unexplained_` is the
+    same weights, of either sign and any sum, are used for input and output rows, as in mergekit.
+    `unexplained_` is the
     mean share of a donor row's squared length that the approximation misses.
 
     Parameters

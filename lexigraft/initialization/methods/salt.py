@@ -9,10 +9,11 @@ from tqdm import tqdm
 from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.inputs import required_vectors
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
-from lexigraft.initialization.options import boolean, integer, number
-from lexigraft.initialization.pairing import VocabularyPair, similar_tokens
+from lexigraft.initialization.interface import Auxiliaries, Corpus
+from lexigraft.initialization.options import boolean, choice, integer, number
+from lexigraft.initialization.pairing import SHARED, VocabularyPair
 from lexigraft.initialization.similarity import (
+    VectorInitializer,
     nonzero,
     score_blocks,
     sparsemax_of_cosines,
@@ -25,7 +26,7 @@ from lexigraft.initialization.similarity import (
 _RANK_TOLERANCE = float(np.finfo(np.float32).eps)
 
 
-class SALT(RecipeInitializer):
+class SALT(VectorInitializer):
     """A least-squares map fitted to the token's neighbours, applied to the token's own row [1]_.
 
     Two auxiliaries: `target`, static vectors of the target's tokens, and `plm`, the embedding rows
@@ -34,11 +35,10 @@ class SALT(RecipeInitializer):
     vectors. With their rows `A` [k, h_plm] in the model and `B` [k, h] in the source, the token
     with row `e` in the model gets `e pinv(A) B`: a recipe, with weights of either sign and any sum.
 
-    `alike_` new tokens also copy a source token that differs from them only in white space, the
-    shortest if there are several. `anchors_` is the number of shared tokens that can be neighbours.
-    `unexplained_` is the mean share of the squared length of a row in the model that lies outside
-    the span of its neighbours. A new token without a static vector or a row in the model gets the
-    mean of its source pieces. (The paper draws such rows at random, which no recipe describes.)
+    By default, tokens that differ only in white space are `shared` (appendix A). `anchors_` is the
+    number of shared tokens that can be neighbours. `unexplained_` is the mean share of the squared
+    length of a row in the model that lies outside the span of its neighbours. The paper draws the
+    rows of tokens without a vector (`without_vector: random`).
 
     Parameters
     ----------
@@ -58,8 +58,10 @@ class SALT(RecipeInitializer):
     """
 
     title = "SALT"
+    version = 2
     needs = ("target", "plm")
-    counted = ("anchors", "alike", "unexplained")
+    counted = ("anchors", "unexplained")
+    shared: str = choice("without-space", *SHARED)
     centred: bool = boolean(False)
     ridge: float = number(0.0)
     minimum_neighbours: int = integer(1)
@@ -67,18 +69,11 @@ class SALT(RecipeInitializer):
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         static_vectors = unit_vectors(required_vectors(self.name, pair, auxiliary))
         model_vectors = nonzero(required_vectors(self.name, pair, auxiliary, "plm"))
-        copies, copied_ids = similar_tokens(pair, without_space, lambda source, _: len(source))
-        self.alike_ = len(copies)
-        source_of = pair.source_of.copy()
-        source_of[copies] = copied_ids  # tokens that differ only in white space are copies
         ids_with_vectors = np.intersect1d(
             static_vectors.tokens, model_vectors.tokens, assume_unique=True
         )
-        shared = np.union1d(pair.shared_ids, copies)
-        anchor_ids = np.intersect1d(ids_with_vectors, shared, assume_unique=True)
-        mapped_ids = np.setdiff1d(
-            np.intersect1d(ids_with_vectors, pair.new_ids, assume_unique=True), shared
-        )
+        anchor_ids = np.intersect1d(ids_with_vectors, pair.shared_ids, assume_unique=True)
+        mapped_ids = np.intersect1d(ids_with_vectors, pair.new_ids, assume_unique=True)
         self.anchors_ = len(anchor_ids)
         if not self.anchors_:
             raise UserError(
@@ -90,18 +85,20 @@ class SALT(RecipeInitializer):
         )
         model_rows = vectors_of(model_vectors, mapped_ids)
         anchor_rows = vectors_of(model_vectors, anchor_ids)
-        tokens, sources, weights = [copies], [copied_ids], [np.ones(len(copies))]
+        weights = [np.zeros(0)]
         residuals = []  # shares of squared lengths
         for i in tqdm(range(len(mapped_ids)), desc="salt", unit=" tokens", disable=None):
             weights_of_token, residual = self._weights(
                 anchor_rows[neighbours[i]].astype(np.float64), model_rows[i].astype(np.float64)
             )
             residuals.append(residual)
-            tokens.append(np.full(len(weights_of_token), mapped_ids[i]))
-            sources.append(source_of[anchor_ids[neighbours[i]]])
             weights.append(weights_of_token)
         self.unexplained_ = float(np.mean(residuals)) if residuals else math.nan
-        return rows_with_fallback(pair, *map(np.concatenate, (tokens, sources, weights)))
+        tokens = np.repeat(mapped_ids, [len(ids) for ids in neighbours])
+        sources = pair.source_of[anchor_ids[np.concatenate([mapped_ids[:0], *neighbours])]]
+        return rows_with_fallback(
+            pair, tokens, sources, np.concatenate(weights), fallback=self.without_vector
+        )
 
     def _neighbours(self, queries: np.ndarray, anchors: np.ndarray) -> list[np.ndarray]:
         """Indices of each token's neighbours among the anchors."""
@@ -138,11 +135,3 @@ class SALT(RecipeInitializer):
         if self.centred:
             weights = weights + (1 - weights.sum()) / k
         return weights, float(residual @ residual) / length
-
-
-def without_space(piece: bytes) -> bytes:
-    """The bytes of a token without white space (SALT, appendix A).
-
-    `##ing` of a WordPiece vocabulary then equals `▁ing` of the source.
-    """
-    return b"".join(piece.split())

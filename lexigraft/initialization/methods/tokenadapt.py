@@ -14,16 +14,21 @@ from lexigraft.initialization.decomposition import (
     rows_with_fallback,
 )
 from lexigraft.initialization.inputs import required_space
-from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
-from lexigraft.initialization.options import integer, number, positive
-from lexigraft.initialization.pairing import VocabularyPair, lower_case, similar_tokens
-from lexigraft.initialization.similarity import softmax_of_nearest, unit_vectors, vectors_of
+from lexigraft.initialization.interface import Auxiliaries, Corpus
+from lexigraft.initialization.options import choice, integer, number, positive
+from lexigraft.initialization.pairing import SHARED, VocabularyPair
+from lexigraft.initialization.similarity import (
+    VectorInitializer,
+    softmax_of_nearest,
+    unit_vectors,
+    vectors_of,
+)
 
 # For the pieces of a token, the published code uses 0.7 times the threshold.
 _PIECE_THRESHOLD = 0.7
 
 
-class TokenAdapt(RecipeInitializer):
+class TokenAdapt(VectorInitializer):
     """A local estimate from the token's pieces and a global one from its neighbours [1]_.
 
     The auxiliaries `target` and `source` are vectors of the tokens of both vocabularies by a
@@ -33,9 +38,8 @@ class TokenAdapt(RecipeInitializer):
     over the cosines to the nearest `neighbours`. The weights are `1 - weight` times the local plus
     `weight` times the global estimate, or the only one if the other does not exist.
 
-    `alike_` new tokens differ from a source token only in case and surrounding space and copy it. A
-    token without a vector gets the mean of its source pieces. (The published code draws such rows
-    from a normal distribution.)
+    As in the published code, tokens that differ only in case and white space are `shared` by
+    default; it draws the rows of tokens without a vector (`without_vector: random`).
 
     Parameters
     ----------
@@ -58,7 +62,8 @@ class TokenAdapt(RecipeInitializer):
 
     title = "TokenAdapt"
     needs = ("target", "source")
-    counted = ("alike",)
+    version = 2
+    shared: str = choice("fuzzy", *SHARED)
     temperature: float = positive(0.3)
     neighbours: int = integer(3)
     weight: float = number(0.3, maximum=1)
@@ -68,9 +73,7 @@ class TokenAdapt(RecipeInitializer):
         target, source = required_space(self.name, pair, auxiliary)
         target = unit_vectors(target, pair.target_special_ids)
         source = unit_vectors(source, pair.source_special_ids)
-        copies, copied = similar_tokens(pair, _folded, _preference)
-        self.alike_ = len(copies)
-        mixed_ids = np.setdiff1d(np.intersect1d(target.tokens, pair.new_ids), copies)
+        mixed_ids = np.intersect1d(target.tokens, pair.new_ids)
         new_vectors = vectors_of(target, mixed_ids)
         local_weights = global_weights = csr_array((len(mixed_ids), pair.n_source))
         if len(mixed_ids) and len(source.tokens):
@@ -81,11 +84,9 @@ class TokenAdapt(RecipeInitializer):
         )
         shares.eliminate_zeros()
         weights = shares.tocoo()
+        tokens, source_ids = mixed_ids[weights.coords[0]], weights.coords[1]
         return rows_with_fallback(
-            pair,
-            np.concatenate([mixed_ids[weights.coords[0]], copies]),
-            np.concatenate([weights.coords[1], copied]),
-            np.concatenate([weights.data, np.ones(len(copies))]),
+            pair, tokens, source_ids, weights.data, fallback=self.without_vector
         )
 
     def _local(
@@ -127,16 +128,3 @@ class TokenAdapt(RecipeInitializer):
 def _lengths(pieces: list[bytes], ids: np.ndarray) -> np.ndarray:
     """Number of characters of each token [n], with incomplete characters read as U+FFFD."""
     return np.array([len(pieces[i].decode("utf-8", errors="replace")) for i in ids.tolist()])
-
-
-def _folded(piece: bytes) -> str:
-    """A token as lower-case text without surrounding space; "" if it is not valid UTF-8."""
-    try:
-        return piece.decode("utf-8").strip().lower()
-    except UnicodeDecodeError:
-        return ""
-
-
-def _preference(source: bytes, target: bytes) -> tuple[bool, bool]:
-    """Sort key: source tokens with the same leading space, then those in lower case."""
-    return source[:1].isspace() != target[:1].isspace(), source != lower_case(source)

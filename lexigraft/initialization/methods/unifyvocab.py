@@ -1,5 +1,6 @@
 """UnifyVocab: a new token copies the source token nearest to it in GloVe vectors."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from lexigraft.initialization.decomposition import NewRows, rows_with_fallback
 from lexigraft.initialization.explanation import example_ids, readable
 from lexigraft.initialization.inputs import required_vectors
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
-from lexigraft.initialization.options import boolean, integer, number
+from lexigraft.initialization.options import boolean, choice, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import (
     highest,
@@ -31,8 +32,8 @@ class UnifyVocab(RecipeInitializer):
     representation of [2]_, `+ Align Rep.` in Table 1 of the paper. Centring and CSLS [3]_ are
     extensions.
 
-    A new token without a vector gets the mean of its source pieces. (The published code copies a
-    random source token.) `anchors_` is the number of shared tokens in the representation.
+    `anchors_` is the number of shared tokens in the representation. The published code shares
+    tokens by `spelling`.
 
     Parameters
     ----------
@@ -48,7 +49,11 @@ class UnifyVocab(RecipeInitializer):
         Subtract half of a source token's mean cosine to this many nearest new tokens from its
         score, so that hubs are not chosen for all tokens. None for plain cosines.
     shuffled
-        Share of the new tokens whose source tokens are permuted at random ([1]_, Figure 7b).
+        Share of the tokens whose source tokens are permuted at random ([1]_, Figure 7b). The
+        alignment includes shared tokens: those that are moved are no longer shared.
+    without_vector
+        The row of a new token without a vector: the mean of its source `pieces`; or that of a
+        `random` source token, as in the published code.
 
     References
     ----------
@@ -61,6 +66,7 @@ class UnifyVocab(RecipeInitializer):
 
     title = "UnifyVocab"
     _NEAREST = 3  # source tokens of an example
+    version = 2
     needs = ("target", "source")
     counted = ("anchors",)
     anchors: int | None = integer(None)
@@ -68,6 +74,7 @@ class UnifyVocab(RecipeInitializer):
     centred: bool = boolean(False)
     csls: int | None = integer(None)
     shuffled: float = number(0.0, maximum=1)
+    without_vector: str = choice("pieces", "random")
 
     def examples(self) -> list[dict[str, Any]]:
         """Examples with `nearest`: the three nearest source tokens, as text, and their scores."""
@@ -101,13 +108,27 @@ class UnifyVocab(RecipeInitializer):
                 ]
                 for anchor in np.argsort(-scores, kind="stable")[: self._NEAREST]
             ]
+        tokens = target.tokens[is_new]
+        random_ids = pair.new_ids[:0]
+        if self.without_vector == "random":
+            random_ids = np.setdiff1d(pair.new_ids, tokens)
+            ordinary_ids = np.setdiff1d(pair.source_ids, list(pair.source_special_ids))
+            draws = self._generator("random").choice(ordinary_ids, len(random_ids))
+            tokens = np.concatenate([tokens, random_ids])
+            copied_ids = np.concatenate([copied_ids, draws])
         if self.shuffled:
             rng = self._generator("shuffled")
-            moved = rng.choice(
-                len(copied_ids), round(self.shuffled * len(copied_ids)), replace=False
-            )
+            tokens = np.concatenate([tokens, pair.shared_ids])
+            copied_ids = np.concatenate([copied_ids, pair.source_of[pair.shared_ids]])
+            moved = rng.choice(len(tokens), round(self.shuffled * len(tokens)), replace=False)
             copied_ids[moved] = copied_ids[rng.permutation(moved)]
-        return rows_with_fallback(pair, target.tokens[is_new], copied_ids, np.ones(len(copied_ids)))
+            source_of = pair.source_of.copy()
+            source_of[tokens[moved]] = -1
+            self.pair_ = pair = replace(pair, source_of=source_of)
+            is_new = np.isin(tokens, pair.new_ids)
+            tokens, copied_ids = tokens[is_new], copied_ids[is_new]
+        rows, is_missing = rows_with_fallback(pair, tokens, copied_ids, np.ones(len(copied_ids)))
+        return rows, is_missing | np.isin(pair.new_ids, random_ids)
 
     def _ordinary(
         self, pair: VocabularyPair, auxiliary: Auxiliaries, role: str, special: set[int]

@@ -7,9 +7,9 @@ class WECHSEL(NeighbourInitializer):
     """Softmax over the cosine similarities to the nearest source tokens [1]_.
 
     The auxiliaries are word vectors of the target's tokens (`target`) and of the source's
-    (`source`) in one space (`lexigraft.auxiliary.read_word_vectors` and `align_vectors`). Shared
-    tokens copy their source row; the published code mixes them too. A new token without a vector
-    gets the mean of its source pieces; the published code draws such rows at random.
+    (`source`) in one space (`lexigraft.auxiliary.read_word_vectors` and `align_vectors`). The
+    published code also mixes the tokens that both vocabularies have (`shared: special`), and draws
+    the rows of tokens without a vector (`without_vector: random`).
 
     References
     ----------

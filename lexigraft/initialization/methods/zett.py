@@ -24,9 +24,10 @@ _TOKENS_AT_ONCE = 256
 class ZeTT(RowInitializer):
     """Predictions of a hypernetwork that was trained for the source model [1]_.
 
-    The rows depend on both matrices of an untied model: use `rows` with both. Shared tokens keep
-    their rows; the published script keeps only those of special tokens. A token without text gets
-    the mean of the source rows. `cut_` is the number of new tokens whose pieces are truncated.
+    The rows depend on both matrices of an untied model: use `rows` with both. The published script
+    also predicts the rows of tokens that both vocabularies have (`shared: special`). A token
+    without text gets the mean of the source rows. `cut_` is the number of new tokens whose pieces
+    are truncated.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ import pytest
 
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import declaration, initializer
+from lexigraft.initialization.storage import load_initialization, save_initialization
 
 ANCHOR_METHODS = ("focus", "clp", "omp")
 MIXING_METHODS = (*ANCHOR_METHODS, "wechsel", "ofa", "unifyvocab")
@@ -41,6 +42,33 @@ def test_a_token_without_a_vector_falls_back_to_the_mean_of_its_pieces(
     assert row(fitted, "abc") == {"ab": 0.5, "c": 0.5}
     assert set(row(fitted, "de")) <= {"x", "y", "d", "e"}
     assert fitted.statistics()["share_fallback"] == 0.5
+
+
+@pytest.mark.parametrize("method", [*MIXING_METHODS[:-1], "salt", "tokenadapt"])
+def test_a_token_without_a_vector_may_be_drawn_like_source_rows(
+    pair, auxiliary, matrix, tmp_path, method
+):
+    vectors = {token: value for token, value in VECTORS.items() if token != "abc"}
+    source_rows = matrix(len(pair[0]), 4000) + 3
+    drawn, others = [], []
+    for seed in (1, 1, 2):
+        fitted = initializer(method, without_vector="random").fit(
+            *pair, auxiliary=auxiliary(method, vectors), seed=seed
+        )
+        save_initialization(fitted, tmp_path)
+        stored = load_initialization(tmp_path)
+        made = {which: stored.apply(source_rows, which)[-2:] for which in ("input", "output")}
+        assert np.array_equal(made["input"], fitted.apply(source_rows)[-2:])
+        drawn.append((made["input"][0], made["output"][0]))
+        others.append(made["input"][1])
+    assert fitted.fallbacks_ == ["abc"] and fitted.statistics()["share_in_hull"] is None
+    assert fitted.explain("abc") == "'abc' = the mean of 258 source tokens + noise"
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert np.array_equal(others[0], others[2])
+    draws = [drawn[0][0], drawn[0][1], drawn[2][0]]
+    noise = (np.array(draws) - source_rows.mean(axis=0)) / source_rows.std(axis=0)
+    np.testing.assert_allclose(np.corrcoef(noise), np.eye(3), atol=0.1)
+    np.testing.assert_allclose(noise.std(axis=1), 1, atol=0.05)
 
 
 @pytest.mark.parametrize("method", MIXING_METHODS)

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from lexigraft.initialization.methods.salt import without_space
-from lexigraft.initialization.pairing import pair_vocabularies, similar_tokens
 from lexigraft.initialization.registry import initializer
 from lexigraft.initialization.similarity import sparsemax_of_cosines, unit_vectors, vectors_of
 from lexigraft.vocabulary.expand import expand_tokenizer
@@ -66,7 +64,7 @@ def test_a_token_that_differs_in_white_space_is_copied_and_can_be_a_neighbour(
     fitted = initializer("salt").fit(source, target, auxiliary=roles)
     assert row(fitted, "Ġa") == {"a": 1.0}
     assert row(fitted, "bc") == pytest.approx({"a": 3})
-    assert fitted.statistics()["alike"] == 1
+    assert fitted.statistics()["initialized_tokens"] == 1
     assert fitted.fallbacks_ == []
 
 
@@ -86,9 +84,7 @@ def test_on_real_tokenizers_rows_equal_the_pseudo_inverse(
     words, model = random_vectors(target, 50), random_vectors(target, 24, seed=1)
     fitted = initializer("salt").fit(source, target, auxiliary={"target": words, "plm": model})
     unit, pair, copied = unit_vectors(words), fitted.pair_, fitted.recipe_.copied
-    alike, _ = similar_tokens(pair, without_space, by_length)
-    shared = np.union1d(pair.shared_ids, alike)
-    mapped = np.setdiff1d(pair.new_ids, alike)[:100]
+    shared, mapped = pair.shared_ids, pair.new_ids[:100]
     supports = sparsemax_of_cosines(vectors_of(unit, mapped), vectors_of(unit, shared))
     for which in ("input", "output"):
         head = matrix(len(source), 12, seed=len(which))
@@ -103,35 +99,6 @@ def test_on_real_tokenizers_rows_equal_the_pseudo_inverse(
             )
     assert len(mapped) > 20
     assert fitted.fallbacks_ == []
-
-
-def by_length(piece, _):
-    return len(piece)
-
-
-def matches(source, target, *tokens):
-    pair = pair_vocabularies(source, target)
-    new, alike = similar_tokens(pair, without_space, by_length)
-    strings = source.convert_ids_to_tokens(alike.tolist())
-    found = dict(zip(target.convert_ids_to_tokens(new.tolist()), strings, strict=True))
-    return [found.get(token) for token in tokens]
-
-
-def test_a_leading_space_on_either_side_is_taken_out(byte_level):
-    source = byte_level([("Ġ", "a"), ("Ġa", "b"), ("c", "d")])
-    target = byte_level([("a", "b"), ("Ġ", "c"), ("Ġc", "d")])
-    assert matches(source, target, "ab", "Ġcd") == ["Ġab", "cd"]
-
-
-def test_of_several_source_tokens_the_shortest_is_taken(byte_level):
-    source = byte_level([("Ġ", "a"), ("Ġa", "b"), ("a", "b")])
-    target = byte_level([("a", "b"), ("Ġ", "Ġ"), ("ĠĠ", "ab")])
-    assert matches(source, target, "ĠĠab") == ["ab"]
-
-
-def test_a_fallback_byte_is_used_only_without_a_letter(byte_level, byte_fallback):
-    target = byte_level([("Ġ", "a"), ("Ġ", "x")])
-    assert matches(byte_fallback([]), target, "Ġa", "Ġx") == ["a", "<0x78>"]
 
 
 def test_more_neighbours_than_dimensions_share_the_weight_of_the_smallest_map(fit, row):

@@ -167,6 +167,23 @@ def test_rows_equal_the_predictions_of_the_network(
             np.testing.assert_allclose(made.new[which][i], row, rtol=1e-3, atol=1e-4)
 
 
+def test_with_special_tokens_shared_only_the_rows_of_all_others_are_predicted(
+    published, fit, source, target, matrices
+):
+    folder = published()
+    fitted = fit(folder, shared="special")
+    made, some = fitted.rows(matrices), fit(folder).rows(matrices)
+    assert made.n_target == len(target) and len(made.new_ids) == len(target) - 1
+    ids, reference = source.get_vocab(), Reference(folder)
+    stacked = np.concatenate([matrices["input"], matrices["output"]], axis=1)
+    for which in matrices:
+        rows = made.apply(matrices[which], which)
+        a = reference.rows([ids["a"]], stacked.__getitem__)[which]
+        np.testing.assert_allclose(rows[target.get_vocab()["a"]], a, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(rows[some.new_ids], some.new[which], rtol=1e-4, atol=1e-5)
+        assert np.array_equal(rows[ids["<s>"]], matrices[which][ids["<s>"]])
+
+
 # What the hub says of benjamin/zett-hypernetwork-xlm-roberta-base and -Mistral-7B-v0.1.
 @pytest.mark.parametrize(
     "changed, megabytes",
