@@ -139,7 +139,9 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
         )
     together = ", then ".join(map(str, dict.fromkeys(batches)))
     sequences = "sequence" if batches[-1] == 1 else "sequences"
-    begin = f"Trained after the strategy `{after}`" if (after := strategy["after"]) else "Trained"
+    begin = (
+        f"Trained after the strategy `{after}`" if (after := strategy.get("after")) else "Trained"
+    )
     return (
         f"{begin}: {'; then '.join(phases)}. {card['tokens']:,} tokens in {card['steps']:,} steps "
         f"of {together} {sequences}, AdamW with learning rate {strategy['learning_rate']:g}, "

@@ -29,6 +29,7 @@ from lexigraft.training.store import load_tensors
 VALIDATIONS = 10  # in a phase with a validation set
 COMPLETE = "complete.json"  # written last: file of the checkpoint -> its size in bytes
 _EXTRA_HEAD = "extra head: "  # prefix of its tensors' names, which no parameter has
+_FACTS = ("steps", "flops_per_token", "adapter_size")  # in `Progress`
 _NAMES = ("trained", "from_adapters", "with_lora", "with_new_rows")  # sets in `Progress`
 
 
@@ -87,7 +88,7 @@ def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> N
         name: parameter.detach().cpu().contiguous() for name, parameter in parameters.items()
     }
     facts: dict[str, Any] = {name: sorted(getattr(progress, name)) for name in _NAMES}
-    facts |= {"steps": progress.steps, "adapter_size": progress.adapter_size}
+    facts |= {name: getattr(progress, name) for name in _FACTS}
     with atomic_file(_state_file(folder, number)) as file:
         save_file(tensors, file, metadata={"progress": json.dumps(facts)})
     shutil.rmtree(folder / f"phase-{number}", ignore_errors=True)
@@ -122,9 +123,8 @@ def load_progress(
             parameter.data = parameter.data.float()
     load_tensors(model, tensors, file)
     return Progress(
-        steps=facts["steps"],
-        adapter_size=facts["adapter_size"],
         extra_head=extra_head_of(extra).to(model.device) if extra else None,
+        **{name: facts[name] for name in _FACTS},
         **{name: set(facts[name]) for name in _NAMES},
     )
 

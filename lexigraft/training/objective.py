@@ -25,6 +25,7 @@ class Progress:
 
     steps: list[int] = field(default_factory=list)  # optimizer steps of each phase
     trained: set[str] = field(default_factory=set)  # names of the model's trained parameters
+    flops_per_token: list[float] = field(default_factory=list)  # of a forward pass, by phase
     adapter_size: int = 0  # number of parameters of all adapters
     extra_head: "torch.nn.Linear | None" = None  # of objective `mtp`
     # Names of matrices into which VocADT's adapters were merged, into which LoRA's were merged, and

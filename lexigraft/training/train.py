@@ -72,6 +72,7 @@ from lexigraft.training.training_log import (
     HeldOutCurve,
     StepLogger,
     TrainingLog,
+    flops_per_token,
     open_report,
     peak_tokens_per_second,
     summarize_run,
@@ -154,6 +155,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
         progress.trained |= set(names)
         progress.adapter_size += lora_parameter_count(model)
+        progress.flops_per_token.append(flops_per_token(model))
         context = PhaseContext(
             model, cell.tokenizer, strategy, phase, progress, job["seed"], cell.teacher
         )
@@ -237,6 +239,11 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         samples=sample_counts(plan),
         **({"lora_left_out": lora_left_out} if lora_left_out else {}),
         document_start=document_start(cell.tokenizer),
+        flops_per_token=progress.flops_per_token,
+        flops_per_batch=[
+            flops * phase.batch_sequences * phase.length
+            for flops, phase in zip(progress.flops_per_token, phases, strict=True)
+        ],
         **summarize_run(training_log),
     )
     shutil.rmtree(cell.folder / "checkpoints")

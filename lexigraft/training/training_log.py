@@ -28,6 +28,7 @@ from lexigraft.inference.likelihood import Likelihood
 from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.distributed import Computation, is_sharded, on_rank_zero, rank, world_size
 from lexigraft.training.progress import describe_progress
+from lexigraft.training.vocadt_adapter import DenseAdapter
 from lexigraft.usage import peak_resident_bytes
 
 logger = logging.getLogger(__name__)
@@ -239,29 +240,30 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
 
 
 def flops_per_token(model: PreTrainedModel) -> float:
-    """Floating-point operations for training on one token, as utilization counts them.
+    """Floating-point operations of a forward pass for one token: two for each weight.
 
-    Six for each parameter (Chowdhery et al. 2022, Appendix B, without attention's own products).
-    Rows that are only looked up and recomputation do not count; frozen parameters count like
-    trained ones, so that strategies are compared by the time that they need for a text.
+    Attention's own products and rows that are only looked up do not count. A dense adapter of
+    VocADT multiplies the row that it looks up by the source's matrix (VocADT, Appendix D).
     """
-    looked_up = 0
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
-    if head is not None:
-        head_ids = {id(parameter) for parameter in head.parameters()}
-        looked_up = sum(p.numel() for p in embeddings.parameters() if id(p) not in head_ids)
-    return 6.0 * (sum(parameter.numel() for parameter in model.parameters()) - looked_up)
+    adapter = getattr(embeddings, "adapter", None)
+    lookup = adapter if isinstance(adapter, DenseAdapter) else embeddings
+    in_head = set() if head is None else {id(parameter) for parameter in head.parameters()}
+    looked_up = sum(p.numel() for p in lookup.parameters() if id(p) not in in_head)
+    return 2.0 * (sum(parameter.numel() for parameter in model.parameters()) - looked_up)
 
 
 def peak_tokens_per_second(model: PreTrainedModel) -> float | None:
-    """Tokens per second of all processes at the hardware's peak.
+    """Tokens per second of all processes at the hardware's peak, with three times a forward pass.
 
-    None on a CPU, in float32, and on a GPU whose peak is unknown, such as a MIG slice.
+    Frozen parameters count like trained ones, and recomputation does not (Chowdhery et al. 2022,
+    Appendix B), so that strategies are compared by the time that they need for a text. None on a
+    CPU, in float32, and on a GPU whose peak is unknown, such as a MIG slice.
     """
     if device().type != "cuda" or precision() != torch.bfloat16:
         return None
     known = known_device(torch.cuda.get_device_name())
-    return world_size() * PEAKS[known].flops / flops_per_token(model) if known else None
+    return world_size() * PEAKS[known].flops / (3 * flops_per_token(model)) if known else None
 
 
 def peak_memory() -> int:

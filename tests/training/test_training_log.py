@@ -23,6 +23,7 @@ from lexigraft.training.training_log import (
     peak_tokens_per_second,
     summarize_run,
 )
+from lexigraft.training.vocadt_adapter import AdaptedEmbedding, AdaptedHead, DenseAdapter
 
 COMPUTATION = Computation(torch.nn.Identity())
 
@@ -199,11 +200,30 @@ def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch, service
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_a_token_takes_six_flops_per_parameter_without_lookups(tiny_llama, tied):
+def test_a_token_takes_two_flops_per_parameter_without_lookups(tiny_llama, tied):
     # Llama, 4 layers: attention 32 x (32 + 16 + 16 + 32), gated MLP 3 x 32 x 64, two norms of 32;
     # a final norm; 300 rows of the head. Untied, the input's 300 rows are looked up.
     layers = 4 * (32 * 96 + 3 * 32 * 64 + 2 * 32) + 32
-    assert flops_per_token(tiny_llama(300, tied=tied)) == 6 * (layers + 300 * 32)
+    assert flops_per_token(tiny_llama(300, tied=tied)) == 2 * (layers + 300 * 32)
+
+
+def test_tokens_of_mistral_and_of_its_adapters_take_the_flops_of_vocadts_appendix_d():
+    import torch
+    from transformers import AutoModelForCausalLM, MistralConfig
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(MistralConfig(num_key_value_heads=8))
+        assert round(flops_per_token(model) / 1e9, 1) == 14.2
+        adapters = [object.__new__(DenseAdapter) for _ in range(2)]
+        for adapter in adapters:
+            torch.nn.Module.__init__(adapter)
+            adapter.weights = torch.nn.Parameter(torch.empty(50_000, 32_000))
+        embeddings = AdaptedEmbedding(model.model.embed_tokens, adapters[0], np.arange(50_000))
+        model.model.embed_tokens = embeddings
+        model.lm_head = AdaptedHead(model.lm_head, adapters[1])
+    flops = flops_per_token(model)
+    assert round(flops / 1e9, 1) == 17.7
+    assert round(128 * 512 * flops / 1e12, -1) == 1160
 
 
 @pytest.mark.parametrize(
@@ -226,7 +246,8 @@ def test_peak_speed_is_that_of_all_gpus(tiny_llama, monkeypatch):
     monkeypatch.setattr(module, "world_size", lambda: 4)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
     model = tiny_llama(300)
-    assert peak_tokens_per_second(model) == pytest.approx(4 * 989e12 / flops_per_token(model))
+    peak = 4 * 989e12 / (3 * flops_per_token(model))
+    assert peak_tokens_per_second(model) == pytest.approx(peak)
     monkeypatch.setattr(module, "precision", lambda: torch.float32)
     assert peak_tokens_per_second(model) is None
 
