@@ -23,7 +23,8 @@ def compute_auxiliary(job: Job) -> Written:
     kind = auxiliary_kind(settings["kind"])
     tokenizer = open_tokenizer(inputs["tokenizer"])
     if "corpus" in inputs:
-        inputs["corpus"] = read_amount(inputs["corpus"], settings, inputs.get("source", ""))
+        folders = inputs.get("source", ""), inputs["tokenizer"]
+        inputs["corpus"] = read_amount(inputs["corpus"], settings, *folders)
     if known := inputs.get("known"):
         inputs["known"] = open_tokenizer(known["tokenizer"]), load_vectors(known["vectors"])
     start = time.monotonic()

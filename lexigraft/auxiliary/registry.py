@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, get_args
 
 from lexigraft.auxiliary import kinds
-from lexigraft.corpus.mixture import TextAmount, text_amount_field
+from lexigraft.corpus.mixture import AmountForCell, text_amount_field
 from lexigraft.errors import unknown
 from lexigraft.settings import Settings
 
@@ -87,7 +87,7 @@ class TrainedVectors(AuxiliaryKind):
 
     trains: ClassVar[bool] = True
 
-    text: TextAmount = text_amount_field("the vectors are trained on")
+    text: AmountForCell = text_amount_field("the vectors are trained on")
 
     @classmethod
     def reads(cls, settings: Options) -> tuple[str, ...]:

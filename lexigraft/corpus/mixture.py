@@ -93,6 +93,16 @@ class TextAmount(Settings):
         return self
 
 
+class AmountForCell(TextAmount):
+    """The amount that is read for a cell, whose vocabulary exists."""
+
+    target_tokens_per_language: int = optional(
+        "like `tokens_per_language`, counted with the tokenizer of the cell's vocabulary; not for "
+        "vocabularies",
+        ge=1,
+    )
+
+
 def text_amount_field(what: str) -> Any:
     """A key `text` for the amount of a corpus that is read."""
     return optional(
@@ -101,29 +111,33 @@ def text_amount_field(what: str) -> Any:
 
 
 def read_amount(
-    corpus: str | Path, settings: Mapping[str, Any], source: str | Path
+    corpus: str | Path,
+    settings: Mapping[str, Any],
+    source: str | Path,
+    target: str | Path = "",
 ) -> Iterator[str]:
     """Read the training text of a corpus up to the amount `settings["text"]`, by default all of it.
 
-    `source` is the source model, whose tokenizer counts tokens. A number of tokens is exceeded by
-    at most the last text. Amounts per language are read one language after the other.
+    `source` and `target` are the folders of the source model and of the cell's vocabulary, whose
+    tokenizers count tokens. A number of tokens is exceeded by at most the last text. Amounts per
+    language are read one language after the other.
     """
     if "text" not in settings:
         yield from read_part(corpus)
         return
-    amount = validate(TextAmount, settings["text"], "text")
-    (limit,) = amount.model_dump(exclude_unset=True).values()
+    amount = validate(AmountForCell, settings["text"], "text")
+    ((unit, limit),) = amount.model_dump(exclude_unset=True).items()
     members = [read_part(corpus)]
-    if amount.sentences_per_language or amount.tokens_per_language:
+    if unit.endswith("per_language"):
         members = [read_lines(text_file(corpus, member)) for member in text_shares(corpus)]
-    if amount.sentences or amount.sentences_per_language:
+    if unit.startswith("sentences"):
         for texts in members:
             yield from islice(texts, limit)
         return
     from lexigraft.source.encoding import batches, encoder
     from lexigraft.source.model import open_tokenizer
 
-    encode = encoder(open_tokenizer(source))
+    encode = encoder(open_tokenizer(target if unit.startswith("target") else source))
     for texts in members:
         tokens = 0
         for batch in batches(texts):

@@ -81,7 +81,7 @@ def fit_initializer(job: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         source,
         prepared.tokenizer(),
         load_tokenizer(inputs["tokenizer"]),
-        corpus=read_amount(inputs["corpus"], settings, inputs["source"]),
+        corpus=read_amount(inputs["corpus"], settings, inputs["source"], inputs["tokenizer"]),
         auxiliary=auxiliary,
         seed=seed_from(*job["seed"]),
         matrices=matrices,

@@ -257,20 +257,20 @@ def train(
     """Train the weights of the new tokens' rows; all other rows are fixed.
 
     `matrices` are `"input"` and `"output"`, each [n_source, h]; the same object twice where they
-    are tied. `text` and `validation` are in target ids. `initial_logits` are [len(new_ids), number
-    of source tokens]; `options` are those of `CW2V`.
+    are tied. `text` and `validation` are in target ids. `initial_logits` are [len(new_ids),
+    len(pair.source_ids)]; `options` are those of `CW2V`.
 
-    Returns the rows of the new tokens, by `"input"` and `"output"`; the validation loss per pair,
-    before training and after each epoch; and the number of text tokens per second, None without
-    epochs.
+    Returns the rows of the new tokens, by `"input"` and, unless `options.one_recipe`, `"output"`;
+    the validation loss per pair, before training and after each epoch; and the number of text
+    tokens per second, None without epochs.
     """
     input_rows = _source_rows(matrices["input"], pair.source_ids)
     tied = matrices["output"] is matrices["input"]
     output_rows = input_rows if tied else _source_rows(matrices["output"], pair.source_ids)
-    rows = {
-        which: ConvexRows(source_rows, initial_logits, options.rank, rng)
-        for which, source_rows in (("input", input_rows), ("output", output_rows))
-    }
+    rows = {"input": ConvexRows(input_rows, initial_logits, options.rank, rng)}
+    if not options.one_recipe:
+        rows["output"] = ConvexRows(output_rows, initial_logits, options.rank, rng)
+    context_rows = rows.get("output", rows["input"])
     factors = [factor for stream in rows.values() for factor in (stream.left, stream.right)]
     optimizer = torch.optim.Adam(
         factors, lr=options.learning_rate, weight_decay=options.weight_decay
@@ -287,7 +287,7 @@ def train(
 
     def loss_of(batch: SkipGramBatch) -> torch.Tensor:
         inputs = _lookup_rows(pair, rows["input"], batch.centres)
-        return batch.loss(inputs @ _lookup_rows(pair, rows["output"], batch.contexts).T)
+        return batch.loss(inputs @ _lookup_rows(pair, context_rows, batch.contexts).T)
 
     @torch.no_grad()
     def validation_loss() -> float:

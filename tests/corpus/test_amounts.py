@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.corpus.mixture import read_amount, read_part
 from lexigraft.errors import UserError
-from lexigraft.source import encoding
+from lexigraft.source import encoding, model
 
 
 @pytest.fixture
@@ -48,6 +48,14 @@ def test_an_amount_is_the_beginning_of_it(group, word_tokens):
     assert read(group, tokens=14) == read(group)[:7]
     assert read(group, tokens=13) == read(group)[:7]
     assert read(group, tokens=10**6) == read(group)
+
+
+def test_an_amount_is_counted_with_the_tokenizer_that_it_names(group, word_tokens, monkeypatch):
+    opened, of_words = [], model.open_tokenizer("")
+    monkeypatch.setattr(model, "open_tokenizer", lambda name: (opened.append(name), of_words)[1])
+    for key in ("tokens", "tokens_per_language", "target_tokens_per_language"):
+        list(read_amount(group, {"text": {key: 14}}, "llama", "expanded"))
+    assert opened == ["llama", "llama", "expanded"]
 
 
 def test_an_amount_of_each_language_is_equal_whatever_the_shares(group, word_tokens):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, Tag
 
 from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds
-from lexigraft.corpus.mixture import TextAmount, text_amount_field
+from lexigraft.corpus.mixture import AmountForCell, text_amount_field
 from lexigraft.setting_types import Name
 from lexigraft.settings import Settings, by_shape, optional
 from workflow.config.texts import Chosen, Unique
@@ -59,7 +59,7 @@ class InitializerConfig(Settings):
         "codes of the languages that the method distinguishes, as a multilingual hypernetwork "
         "does: its option `language` is the code of the cell's language, unless `options` sets it"
     )
-    text: TextAmount = text_amount_field("the method reads")
+    text: AmountForCell = text_amount_field("the method reads")
     draws: bool = Field(
         False, description="whether the method draws at random. It is then fitted once per seed"
     )

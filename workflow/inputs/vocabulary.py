@@ -78,7 +78,8 @@ def corpus_amount(
         return corpus_size
     limit, languages = entry["text"], len(study.members(language))
     sentences = limit.get("sentences") or languages * limit.get("sentences_per_language", 0)
-    tokens = limit.get("tokens") or languages * limit.get("tokens_per_language", 0)
+    per_language = limit.get("tokens_per_language") or limit.get("target_tokens_per_language", 0)
+    tokens = limit.get("tokens") or languages * per_language
     return min(corpus_size, sentences * sentence_size + tokens * token_size)
 
 

@@ -1,16 +1,18 @@
 """CW2V, Constrained Word2Vec: skip-gram whose new rows stay in the convex hull of source rows."""
 
 import logging
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from lexigraft.errors import UserError
 from lexigraft.initialization.decomposition import decompose, mean_rows, rows_with_fallback
 from lexigraft.initialization.inputs import required_corpus, required_matrices
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitializer
-from lexigraft.initialization.options import choice, integer, number, positive
+from lexigraft.initialization.options import boolean, choice, integer, number, positive
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.skip_gram import ConvexRows, TokenStream, train, truncate_weights
 from lexigraft.initialization.training_text import tokenized_sentences, validation_split
@@ -52,6 +54,11 @@ class CW2V(RecipeInitializer):
     keep
         Number of weights per row and matrix that are stored individually, the largest ones; all
         others are replaced by a weight on the mean of all source tokens.
+    basis
+        The source tokens whose rows are mixed: all (`source`), or those that the target shares
+        (`shared`), as for RoBERTa in the paper (appendix E); "all source tokens" are then these.
+    one_recipe
+        Whether centres and contexts have the same `A`, as for RoBERTa; for tied matrices only.
 
     References
     ----------
@@ -71,12 +78,15 @@ class CW2V(RecipeInitializer):
     subsampling: float | None = positive(None)
     start: str = choice("mean-of-all", "mean")
     keep: int = integer(256)
+    basis: str = choice("source", "shared")
+    one_recipe: bool = boolean(False)
 
     def statistics(self) -> dict[str, Any]:
         """Statistics of both recipes, losses and speed of training, and the effect of `keep`."""
         return {
             **super().statistics(),
             "epochs": self.epochs,
+            "trained_parameters": self._parameters,
             "moved_weight": self._moved,
             "loss_before": self.losses_[0] if self.losses_ else None,
             "loss_after": self.losses_[-1] if self.losses_ else None,
@@ -85,8 +95,16 @@ class CW2V(RecipeInitializer):
 
     def _new_rows(
         self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries
-    ) -> tuple[dict[str, csr_array], np.ndarray]:
+    ) -> tuple[csr_array | dict[str, csr_array], np.ndarray]:
         matrices = required_matrices(self.name, pair, auxiliary)
+        if self.one_recipe and matrices["input"] is not matrices["output"]:
+            raise UserError(
+                "option 'one_recipe' of initializer 'cw2v': input and output matrix are not tied; "
+                "set it to false"
+            )
+        if self.basis == "shared":
+            shared = np.intersect1d(pair.source_ids, pair.source_of)
+            pair = self.pair_ = replace(pair, source_ids=shared)
         corpus = required_corpus(self.name, corpus)
         entries = (f"{english} {word}" for english, word in auxiliary.get("dictionary", ()))
         sentences = list(tokenized_sentences(pair.target_tokenizer, chain(corpus, entries)))
@@ -94,16 +112,18 @@ class CW2V(RecipeInitializer):
         has_neighbour = np.bincount(text.sentence)[text.sentence] > 1
         trained_ids = np.intersect1d(text.tokens[has_neighbour], pair.new_ids)
         self.losses_: list[float] = []
-        self._moved, self._speed = 0.0, None
+        self._moved, self._speed, self._parameters = 0.0, None, 0
         if not len(trained_ids):
             logger.warning("no new token occurs next to another in the text; nothing is trained")
-            rows, is_missing = rows_with_fallback(pair, trained_ids, trained_ids, np.zeros(0))
-            return {"input": rows, "output": rows}, is_missing
+            return rows_with_fallback(pair, trained_ids, trained_ids, np.zeros(0))
         initial_logits, rng = self._initial_logits(pair), self._generator("training")
         trained, self.losses_, self._speed = train(
             pair, matrices, text, validation, initial_logits, rng, self
         )
-        return self._truncated_rows(pair, trained, trained_ids)
+        factors = [(rows.left, rows.right) for rows in trained.values()]
+        self._parameters = sum(factor.numel() for pair in factors for factor in pair)
+        rows, is_missing = self._truncated_rows(pair, trained, trained_ids)
+        return rows["input"] if self.one_recipe else rows, is_missing
 
     def _initial_logits(self, pair: VocabularyPair) -> csr_array:
         """Initial logits [len(new_ids), number of source tokens], zero where not stored."""

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer
 from tests.initialization.skip_gram_loss import loss_by_definition
 
@@ -144,3 +145,28 @@ def test_subsampling_reduces_centres_in_training_and_validation(fit):
     assert none.losses_ == fit(CORPUS, epochs=1, subsampling=1e8).losses_
     assert none.losses_[0] == pytest.approx(every.losses_[0], rel=1e-6)
     assert thinned.losses_ != none.losses_
+
+
+def test_rows_mix_the_shared_tokens_alone_with_one_recipe_for_a_tied_matrix(
+    byte_fallback, byte_level
+):
+    """As for RoBERTa in the paper, where 37,964 x 19,986 weights are 59 M (appendix E)."""
+    source, target = byte_level([("a", "b"), ("x", "y")]), byte_fallback([("a", "b"), ("c", "d")])
+    matrices = {"input": np.random.default_rng(0).normal(size=(len(source), 8))}
+    fitted = initializer("cw2v", **SMALL, keep=2, epochs=2, basis="shared", one_recipe=True).fit(
+        source, target, corpus=["abcd", "cdab", "fcdab"], auxiliary={"matrices": matrices}
+    )
+    shared = fitted.source_of[fitted.source_of >= 0]
+    assert 0 < len(set(shared)) < len(source)
+    row = fitted.weights_[[target.get_vocab()["cd"]]]
+    assert set(row.indices) == set(shared)
+    assert row.sum() == pytest.approx(1)
+    expected = SMALL["rank"] * (len(fitted.new_ids) + len(set(shared)))
+    assert fitted.statistics()["trained_parameters"] == expected
+    assert round(1024 * (37_964 + 19_986) / 1e6) == 59
+
+
+@pytest.mark.bad_input
+def test_one_recipe_needs_tied_matrices(fit):
+    with pytest.raises(UserError, match="option 'one_recipe' of initializer 'cw2v'"):
+        fit(CORPUS, one_recipe=True)
