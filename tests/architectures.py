@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PretrainedConfig
 
 import lexigraft
 from lexigraft.initialization.graft import graft
@@ -36,39 +37,60 @@ _SIZES = {
     0: "num_kv_shared_layers",
 }
 _SIZE_OF = {name: size for size, names in _SIZES.items() for name in names.split()}
+_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+_LINEAR = {"linear_head_dim": 8, "linear_num_heads": 4, "num_experts_per_token": 2}
 _OTHER: dict[str, dict[str, Any]] = {
+    "bailing_hybrid": _LINEAR | {"num_expert_group": 1},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": _ROPE}},
+    "deepseek_v2": {"num_experts_per_tok": 2, "qk_head_dim": 16},
+    "dots1": {"n_shared_experts": 1, "n_routed_experts": 4, "num_experts_per_tok": 2},
+    "dots3_note_text": {"shared_experts_intermediate_size": 16, "max_position_embeddings": 64},
+    "dbrx": {"attn_config": {"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8}, "ffn_config": {"ffn_hidden_size": 32}},
+    "esm": {"vocab_size": 61, "pad_token_id": 1, "mask_token_id": 3},
+    "funnel": {"block_sizes": [1, 1], "num_decoder_layers": 1, "d_inner": 32},
     "gemma3n_text": {"intermediate_size": [32, 32], "activation_sparsity_pattern": [0.0, 0.0]},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
+    "hunyuan_v1_dense": {"head_dim": 8},
+    "hunyuan_v1_moe": {"head_dim": 8},
+    "kimi_linear": _LINEAR | {"num_expert_group": 1},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
+    "longcat_flash": {"expert_ffn_hidden_size": 16, "zero_expert_num": 2, "moe_topk": 2},
+    "luke": {"entity_vocab_size": 8, "entity_emb_size": 16},
     "mamba2": {"num_heads": 8},
-    "nemotron": {"head_dim": 8},
+    "mimo_v2_flash": {"head_dim": 16, "rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
+    "ministral": {"head_dim": 8},
     "mobilebert": {"embedding_size": 16},
+    "nemotron": {"head_dim": 8, "num_key_value_heads": 4},
     "neomme": {"head_dim": 16},
-}
+    "perceiver": {"d_latents": 32, "num_latents": 8, "num_self_attends_per_block": 1},
+    "qwen4_exp_text": {
+        "indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 8, "indexer_budget": 4,
+        "indexer_compress_ratio": 1, "hc_lowrank": 8, "ple_embed_dim": 8,
+        "shared_expert_intermediate_size": 16, "ngram_vocab_size_base": 64, "split_ngram_parts": 1,
+    },
+    "reformer": {
+        "attn_layers": ["local", "local"], "axial_pos_shape": [8, 8], "axial_pos_embds_dim": [16, 16],
+        "attention_head_size": 8, "is_decoder": True, "feed_forward_size": 32,
+    },
+    "roc_bert": {"pronunciation_vocab_size": 8, "pronunciation_embed_dim": 8, "shape_vocab_size": 8, "shape_embed_dim": 8},
+    "xmod": {"default_language": "en_XX"},
+    "zamba": {
+        "attention_hidden_size": 64, "attention_head_dim": 16, "mamba_dt_rank": 4,
+        "layers_block_type": ["linear_attention", "hybrid", "linear_attention", "hybrid"],
+        "num_hidden_layers": 4,
+    },
+    "zaya": {"router_hidden_size": 8, "num_experts_per_tok": 1, "num_key_value_heads": 2},
+}  # fmt: skip
 
 
 def tiny_model(auto: Any, model_type: str, rows: int, per_layer_rows: int | None = None) -> Any:
     """A model of a type, without dropout, whose parameters and tables of integers are random."""
     from transformers import CONFIG_MAPPING
 
-    kind = CONFIG_MAPPING[model_type]
-    values = vars(kind())
-    changed: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, int) and not isinstance(value, bool):
-            if key in _SIZE_OF:
-                changed[key] = _SIZE_OF[key]
-            elif key in ("vocab_size", "decoder_vocab_size"):
-                changed[key] = rows
-            elif key == "vocab_size_per_layer_input":
-                changed[key] = per_layer_rows or rows
-            elif key.endswith("_token_id"):
-                changed[key] = min(value, 3)
-        elif key in ("layer_types", "mlp_layer_types", "layers_block_type") and value:
-            changed[key] = (list(dict.fromkeys(value)) * 2)[:2]
-    config = kind(**changed | _OTHER.get(model_type, {}))
+    config = _small(CONFIG_MAPPING[model_type](), rows, per_layer_rows)
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in auto.from_config(config).parameters())
-    if size > 4_000_000:
+    if size > 8_000_000:
         raise ValueError(f"{size} parameters")
     torch.manual_seed(0)
     model = auto.from_config(config).eval()
@@ -80,6 +102,26 @@ def tiny_model(auto: Any, model_type: str, rows: int, per_layer_rows: int | None
             if rows in buffer.shape and not buffer.is_floating_point():  # experts of each token
                 buffer.copy_(torch.arange(buffer.numel()).reshape(buffer.shape) // 7 % 4)
     return model
+
+
+def _small(config: Any, rows: int, per_layer_rows: int | None) -> Any:
+    """A configuration of the same type with small sizes, also of its parts."""
+    changed: dict[str, Any] = {}
+    for key, value in vars(config).items():
+        if isinstance(value, PretrainedConfig):
+            changed[key] = _small(value, rows, per_layer_rows)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            if key in _SIZE_OF:
+                changed[key] = _SIZE_OF[key]
+            elif key in ("vocab_size", "decoder_vocab_size"):
+                changed[key] = rows
+            elif key == "vocab_size_per_layer_input":
+                changed[key] = per_layer_rows or rows
+            elif key.endswith(("_token_id", "_token_index")):
+                changed[key] = min(value, 3)
+        elif key in ("layer_types", "mlp_layer_types", "layers_block_type") and value:
+            changed[key] = (list(dict.fromkeys(value)) * 2)[:2]
+    return type(config)(**changed | _OTHER.get(config.model_type, {}))
 
 
 def logits(model: Any, ids: list[int]) -> torch.Tensor:

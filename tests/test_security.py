@@ -115,7 +115,7 @@ def test_the_attack_would_work(tmp_path):
 def read_source(folder: Path) -> None:
     from lexigraft.source.preparation import prepare_source
 
-    prepare_source({"folder": str(folder)}, folder.parent / "source")
+    prepare_source({"folder": str(folder), "kind": "masked"}, folder.parent / "source")
 
 
 def read_plm(folder: Path) -> None:
@@ -161,7 +161,9 @@ def test_code_of_a_model_is_not_run(read, model, tmp_path):
     (model / "code.py").write_text(code)
     config = json.loads((model / "config.json").read_text())
     config["auto_map"] = {"AutoConfig": "code.Config", "AutoModel": "code.Model"}
-    (model / "config.json").write_text(json.dumps(config | {"model_type": "of-its-own"}))
+    (model / "config.json").write_text(json.dumps(config))
+    read(model)  # by the class of transformers
+    (model / "config.json").write_text(json.dumps(config | {"model_type": "mystery"}))
     with pytest.raises(UserError):
         read(model)
     assert not (tmp_path / "pwned").exists()

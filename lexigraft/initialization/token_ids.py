@@ -56,7 +56,8 @@ def update_special_token_ids(
                 ends = role == "eos" and config is generation_config
                 new_value = _role_ids(value, role_id, target_ids, ends)
             elif _ID_KEY.search(key) and isinstance(value, int):
-                new_value = next(iter(target_ids(value)), None)
+                # Some models compare ids with this one, which -1 never equals.
+                new_value = next(iter(target_ids(value)), -1)
             elif _ID_KEY.search(key) or key in _LIST_KEYS:
                 new_value = [new for source_id in value for new in target_ids(source_id)] or None
             elif key == "bad_words_ids":

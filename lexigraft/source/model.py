@@ -1,6 +1,7 @@
 """Source models on disk: opening, configuration, loading.
 
-A model is causal (predicts the next token) or masked (predicts masked tokens).
+A model is causal (predicts the next token) or masked (predicts masked tokens). A causal model may
+also read images or sounds by further modules, its towers, which never change.
 """
 
 import json
@@ -11,8 +12,10 @@ from typing import Any
 
 import torch
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoModelForMaskedLM,
     PretrainedConfig,
     PreTrainedModel,
@@ -92,12 +95,15 @@ def load_config(folder: str | Path) -> PretrainedConfig:
         raise UserError(f"source {folder}: has no config.json, so it is not a model folder")
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
-        if "auto_map" in raw:
+        if "auto_map" in raw and raw.get("model_type") not in CONFIG_MAPPING:
             raise UserError(
                 f"source {folder}: needs code from its repository (auto_map in config.json), "
                 "which is never run; choose a model that transformers supports natively"
             )
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        # The class of transformers is used, and the code is not part of an export.
+        vars(config).pop("auto_map", None)
+        return config
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"source {file}: cannot be used ({first_line(error)})") from None
 
@@ -143,6 +149,11 @@ def skeleton(folder: str | Path, auto: Any = None) -> PreTrainedModel:
             f"source {folder}: its architecture needs a package ({first_line(error)}); install it, "
             "or choose another source"
         ) from None
+    except ValueError as error:
+        raise UserError(
+            f"source {folder}: transformers cannot build it ({first_line(error)}); choose another "
+            "source"
+        ) from None
 
 
 def model_kind(config: PretrainedConfig, architecture: str | None = None) -> str | None:
@@ -151,12 +162,16 @@ def model_kind(config: PretrainedConfig, architecture: str | None = None) -> str
     The architecture is by default the first that the configuration names.
     """
     architecture = architecture or (config.architectures or [""])[0]
-    if architecture in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
+    causal = {
+        *modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),
+        *modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values(),
+    }
+    if getattr(config, "is_encoder_decoder", False):
+        return None
+    if architecture in causal:
         return CAUSAL
     masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
-    if architecture in masked and not getattr(config, "is_encoder_decoder", False):
-        return MASKED
-    return None
+    return MASKED if architecture in masked else None
 
 
 def is_masked(model: PreTrainedModel) -> bool:
@@ -166,7 +181,21 @@ def is_masked(model: PreTrainedModel) -> bool:
 
 def auto_class(config: PretrainedConfig) -> Any:
     """The auto class of transformers for the model with its language modelling head."""
-    return AutoModelForMaskedLM if model_kind(config) == MASKED else AutoModelForCausalLM
+    if model_kind(config) == MASKED:
+        return AutoModelForMaskedLM
+    # Several types, such as qwen3_5, have a class with towers and one without.
+    with_towers = {*modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()}.difference(
+        modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+    )
+    has_towers = not with_towers.isdisjoint(config.architectures or [])
+    return AutoModelForImageTextToText if has_towers else AutoModelForCausalLM
+
+
+def text_modules(model: PreTrainedModel) -> list[Any]:
+    """The outermost modules that compute with text: all of a model but its towers."""
+    if model.config.get_text_config() is model.config:
+        return [model]
+    return [model.get_decoder(), model.get_input_embeddings(), model.get_output_embeddings()]
 
 
 def _prepared_class(model_class: Any, prepare: Callable[[PreTrainedModel], None]) -> Any:

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 # Larger models are not measured: sources are prepared where Snakemake runs, such as a login node.
 LARGEST = 500_000_000  # parameters
-_CANDIDATES, _LONGEST = 4, 64  # tokens that are compared; tokens of a sentence with its start
+_CANDIDATES = 4  # tokens that are compared
 # Short, since the first token matters most at the beginning.
 _ENGLISH = (
     "The ferry leaves at half past six, so we should be at the harbour before it gets dark.",
@@ -34,7 +34,9 @@ def compare_starts(
     warning if another token than that of `document_start` is better by at least 1 %. Empty if the
     model has too few positions, or weights that are not finite.
     """
-    if (context_length(load_config(folder)) or _LONGEST) < _LONGEST:
+    texts = [tokenizer(t, add_special_tokens=False, verbose=False)["input_ids"] for t in _ENGLISH]
+    longest = 1 + max(map(len, texts))  # with the start
+    if (context_length(load_config(folder)) or longest) < longest:
         return {}
     model = load_model(folder, torch.float32, torch.device("cpu"))
     chosen, vocabulary = document_start(tokenizer), tokenizer.get_vocab()
@@ -45,8 +47,7 @@ def compare_starts(
     measured = {}
     for token, start in (starts | {"": []}).items():
         nats = 0.0
-        for text in _ENGLISH:
-            ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        for ids in texts:
             with torch.inference_mode():
                 logits = model(input_ids=torch.tensor([start + ids]), use_cache=False).logits[0]
             predicted = logits[len(start) : -1]  # of all tokens of the text but the first

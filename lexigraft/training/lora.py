@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from lexigraft.errors import UserError
+from lexigraft.source.model import text_modules
 from lexigraft.training.settings import Lora
 
 
@@ -34,7 +35,7 @@ class LoraTargets:
 def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
     """Find what LoRA adapts: every linear layer but the head and routers, and fused experts.
 
-    The layers of a model are inspected, not its name. Raises a UserError if nothing remains.
+    Towers are not adapted. The layers of a model are inspected, not its name. Raises a UserError if nothing remains.
     """
     targets, plain = LoraTargets(), {Linear.forward, Conv1D.forward}
     config = model.config.get_text_config().to_dict()
@@ -45,9 +46,12 @@ def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
     def leave_out(name: str, reason: str) -> None:
         targets.left_out[re.sub(r"(?<=\.)\d+(?=\.|$)", "*", name)] = reason
 
+    in_text = {
+        id(each) for part in text_modules(model) for each in (*part.modules(), *part.parameters())
+    }
     for name, parameter in model.named_parameters():
         path, _, _ = name.rpartition(".")
-        if parameter.ndim == 3 and len(parameter) in counts:
+        if id(parameter) in in_text and parameter.ndim == 3 and len(parameter) in counts:
             if isinstance(model.get_submodule(path), Conv1d):
                 continue
             experts_of_block[path.rpartition(".")[0]] = len(parameter)
@@ -57,7 +61,9 @@ def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
                 targets.parameters.append(name)
     taken_for_experts = cache(partial(_is_taken_for_experts, model))
     for name, module in model.named_modules():
-        if not isinstance(module, Linear | Conv1D) or module is model.get_output_embeddings():
+        if not isinstance(module, Linear | Conv1D) or id(module) not in in_text:
+            continue
+        if module is model.get_output_embeddings():
             continue
         path, _, attribute = name.rpartition(".")
         parent: Any = type(model.get_submodule(path))

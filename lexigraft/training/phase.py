@@ -158,7 +158,12 @@ def run_phase(
 
 
 def recompute_layers(model: PreTrainedModel, share: float) -> None:
-    """Recompute activations of a share of the layers, spread evenly, in the backward pass."""
+    """Recompute activations of a share of the layers, spread evenly, in the backward pass.
+
+    Architectures that cannot do so, such as CTRL and RWKV, keep them.
+    """
+    if not model.supports_gradient_checkpointing:
+        return
     model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
     if share == 1:
         return

@@ -19,7 +19,7 @@ from lexigraft.errors import UserError
 from lexigraft.hardware import precision
 from lexigraft.initialization.recipe import RecipePair
 from lexigraft.source.matrices import stored_parameters
-from lexigraft.source.model import is_masked
+from lexigraft.source.model import is_masked, text_modules
 from lexigraft.source.weights import read_tensor
 from lexigraft.training.lora import lora_config, lora_targets
 from lexigraft.training.new_rows import attach_new_rows, merge_new_rows
@@ -139,7 +139,7 @@ class FrozenWeights:
 
 def own_parameters(model: PreTrainedModel, phase: Phase) -> dict[str, Parameter]:
     """The model's own parameters that a phase trains, by name; a UserError if it lacks a part."""
-    modules: list[Module] = [model] if "all" in phase.trainable else []
+    modules: list[Module] = text_modules(model) if "all" in phase.trainable else []
     if "adapter" in phase.trainable:
         modules += attached_adapters(model)
     if "embeddings" in phase.trainable:
@@ -161,7 +161,7 @@ def own_parameters(model: PreTrainedModel, phase: Phase) -> dict[str, Parameter]
     ids = {id(parameter) for module in modules for parameter in module.parameters()}
     if "outside-layers" in phase.trainable:
         inside = {id(parameter) for parameter in decoder_layers(model).parameters()}
-        ids |= {id(parameter) for parameter in model.parameters()} - inside
+        ids |= {id(p) for module in text_modules(model) for p in module.parameters()} - inside
     return {name: p for name, p in model.named_parameters() if id(p) in ids}
 
 
@@ -176,7 +176,8 @@ def decoder_layers(model: PreTrainedModel) -> ModuleList:
     Raises a UserError if no list of modules is as long as the configuration says.
     """
     count = model.config.get_text_config().num_hidden_layers
-    lists = (module for module in model.modules() if isinstance(module, ModuleList))
+    modules = (module for part in text_modules(model) for module in part.modules())
+    lists = (module for module in modules if isinstance(module, ModuleList))
     stacks = [modules for modules in lists if len(modules) == count]
     if not stacks:
         raise UserError(

@@ -98,6 +98,7 @@ def test_pickled_weights_and_remote_code_are_refused(plm, letters):
         read_plm(letters, folder)
     (folder / "pytorch_model.bin").rename(folder / "model.safetensors")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "a.B"}}))
+    config |= {"auto_map": {"AutoModel": "a.B"}, "model_type": "mystery"}
+    (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match="never run"):
         read_plm(letters, folder)

@@ -34,7 +34,7 @@ def test_a_whole_source_passes(whole_source):
             ),
         ),
         pytest.param(
-            {"auto_map": {"AutoModelForCausalLM": "modeling.Evil"}},
+            {"auto_map": {"AutoModelForCausalLM": "modeling.Evil"}, "model_type": "mystery"},
             "needs code from its repository",
             marks=pytest.mark.bad_input(
                 "hostile",
