@@ -72,7 +72,10 @@ _OTHER: dict[str, dict[str, Any]] = {
         "attn_layers": ["local", "local"], "axial_pos_shape": [8, 8], "axial_pos_embds_dim": [16, 16],
         "attention_head_size": 8, "is_decoder": True, "feed_forward_size": 32,
     },
-    "roc_bert": {"pronunciation_vocab_size": 8, "pronunciation_embed_dim": 8, "shape_vocab_size": 8, "shape_embed_dim": 8},
+    "roc_bert": {
+        "pronunciation_vocab_size": 8, "pronunciation_embed_dim": 8,
+        "shape_vocab_size": 8, "shape_embed_dim": 8,
+    },
     "xmod": {"default_language": "en_XX"},
     "zamba": {
         "attention_hidden_size": 64, "attention_head_dim": 16, "mamba_dt_rank": 4,
