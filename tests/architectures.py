@@ -37,6 +37,7 @@ _SIZES = {
     0: "num_kv_shared_layers",
 }
 _SIZE_OF = {name: size for size, names in _SIZES.items() for name in names.split()}
+_ATTENTION = "full_attention", "sliding_attention"
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 _LINEAR = {"linear_head_dim": 8, "linear_num_heads": 4, "num_experts_per_token": 2}
 _OTHER: dict[str, dict[str, Any]] = {
@@ -45,7 +46,10 @@ _OTHER: dict[str, dict[str, Any]] = {
     "deepseek_v2": {"num_experts_per_tok": 2, "qk_head_dim": 16},
     "dots1": {"n_shared_experts": 1, "n_routed_experts": 4, "num_experts_per_tok": 2},
     "dots3_note_text": {"shared_experts_intermediate_size": 16, "max_position_embeddings": 64},
-    "dbrx": {"attn_config": {"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8}, "ffn_config": {"ffn_hidden_size": 32}},
+    "dbrx": {
+        "attn_config": {"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8},
+        "ffn_config": {"ffn_hidden_size": 32},
+    },
     "esm": {"vocab_size": 61, "pad_token_id": 1, "mask_token_id": 3},
     "funnel": {"block_sizes": [1, 1], "num_decoder_layers": 1, "d_inner": 32},
     "gemma3n_text": {"intermediate_size": [32, 32], "activation_sparsity_pattern": [0.0, 0.0]},
@@ -57,7 +61,7 @@ _OTHER: dict[str, dict[str, Any]] = {
     "longcat_flash": {"expert_ffn_hidden_size": 16, "zero_expert_num": 2, "moe_topk": 2},
     "luke": {"entity_vocab_size": 8, "entity_emb_size": 16},
     "mamba2": {"num_heads": 8},
-    "mimo_v2_flash": {"head_dim": 16, "rope_parameters": {"full_attention": _ROPE, "sliding_attention": _ROPE}},
+    "mimo_v2_flash": {"head_dim": 16, "rope_parameters": dict.fromkeys(_ATTENTION, _ROPE)},
     "ministral": {"head_dim": 8},
     "mobilebert": {"embedding_size": 16},
     "nemotron": {"head_dim": 8, "num_key_value_heads": 4},
@@ -69,7 +73,8 @@ _OTHER: dict[str, dict[str, Any]] = {
         "shared_expert_intermediate_size": 16, "ngram_vocab_size_base": 64, "split_ngram_parts": 1,
     },
     "reformer": {
-        "attn_layers": ["local", "local"], "axial_pos_shape": [8, 8], "axial_pos_embds_dim": [16, 16],
+        "attn_layers": ["local", "local"], "axial_pos_shape": [8, 8],
+        "axial_pos_embds_dim": [16, 16],
         "attention_head_size": 8, "is_decoder": True, "feed_forward_size": 32,
     },
     "roc_bert": {
