@@ -35,7 +35,8 @@ class LoraTargets:
 def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
     """Find what LoRA adapts: every linear layer but the head and routers, and fused experts.
 
-    Towers are not adapted. The layers of a model are inspected, not its name. Raises a UserError if nothing remains.
+    Towers are not adapted. The layers of a model are inspected, not its name. Raises a UserError if
+    nothing remains.
     """
     targets, plain = LoraTargets(), {Linear.forward, Conv1D.forward}
     config = model.config.get_text_config().to_dict()
