@@ -9,12 +9,12 @@ import logging
 import math
 import os
 import subprocess
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lexigraft.artifacts.atomic import write_json, write_jsonl
+from lexigraft.artifacts.atomic import write_json
 from lexigraft.artifacts.completion import begin, complete, is_complete
 from lexigraft.errors import UserError
 from lexigraft.evaluation.learned.checkpoint import learned_kind
@@ -27,7 +27,6 @@ logger = logging.getLogger(__name__)
 SCORER = Path(__file__).with_name("scorer.py")
 UNIT = "as the checkpoint gives it, higher is better, about 0 to 1; papers often print 100 times it"
 TEXTS = ("source", "output", "reference")
-_WAIT = 0.1  # seconds between two checks for new scores
 
 
 def with_predictions(job: Job) -> Job:
@@ -165,44 +164,33 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
 
     Raises `UserError` if it cannot be run, ended before all was scored, or reports a failure.
     """
-    python, folder = job["inputs"]["python"], Path(job["outputs"]["folder"])
-    texts, scores = folder / "texts.jsonl", folder / "scores.jsonl"
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = (
-        {"run": number, **{key: row[key] for key in TEXTS}}
-        for number, predictions in enumerate(runs)
-        for row in predictions
-    )
-    write_jsonl(texts, list(rows))
-    scores.write_text("")
-    argument = json.dumps(options | {"texts": str(texts), "scores": str(scores)})
-    process, answers, line, ended = None, 0, "", False
+    python, answers = job["inputs"]["python"], 0
+    # Isolated (-I): packages and paths of this environment do not affect the other one.
+    command = [python, "-I", str(SCORER), json.dumps(options)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     try:
-        # Isolated (-I): packages and paths of this environment do not affect the other one.
-        process = subprocess.Popen([python, "-I", str(SCORER), argument], env=_environment())
-        with scores.open(encoding="utf-8") as file:
-            while not ended:  # reads what the process appends, until it ends
-                ended = process.poll() is not None
-                while part := file.readline():
-                    line += part
-                    if line.endswith("\n"):
-                        answer, line = json.loads(line), ""
-                        if "failed" in answer:
-                            raise UserError(answer["failed"])
-                        yield answer
-                        answers += 1
-                time.sleep(0 if ended else _WAIT)
+        process = subprocess.Popen(command, **pipes, env=_environment(), encoding="utf-8")
     except OSError as error:
-        if process:
-            raise
         reason = f"{python}: cannot be run ({error.strerror}); run `make metrics`"
         raise UserError(reason) from None
-    finally:
-        if process:
+    with process:
+        try:
+            with suppress(BrokenPipeError), process.stdin as texts:
+                for number, predictions in enumerate(runs):
+                    for row in predictions:
+                        text = {"run": number, **{key: row[key] for key in TEXTS}}
+                        texts.write(json.dumps(text) + "\n")
+            for line in process.stdout:
+                if not line.endswith("\n"):  # the process was killed while it wrote
+                    break
+                answer = json.loads(line)
+                if "failed" in answer:
+                    raise UserError(answer["failed"])
+                yield answer
+                answers += 1
+        except BaseException:
             process.kill()
-            process.wait()
-        texts.unlink()
-        scores.unlink()
+            raise
     if process.returncode or answers < 1 + len(runs):
         killed = "; it was killed, possibly because it ran out of memory"
         raise UserError(

@@ -128,9 +128,8 @@ def of_damaged(tiny, warm_metrics, tmp_path_factory):
     hparams = copy("comet", "objects") / "hparams.yaml"
     hparams.write_text("class_identifier: !!python/name:os.mkdir\n")
 
-    texts = folder / "texts.jsonl"
     rows = [json.loads(line) for line in (tiny / "texts.jsonl").open(encoding="utf-8")]
-    texts.write_text("".join(json.dumps({"run": 0, **row}) + "\n" for row in rows))
+    texts = "".join(json.dumps({"run": 0, **row}) + "\n" for row in rows)
 
     names = {
         "truncated": "comet",
@@ -147,20 +146,20 @@ def of_damaged(tiny, warm_metrics, tmp_path_factory):
             "encoder": str(tiny / "encoder"),
             "batch_size": 2,
             "uses_source": True,
-            "texts": str(texts),
-            "scores": str(folder / f"{name}.jsonl"),
         }
         for name, kind in {**names, "whole": "bleurt"}.items()
     ]
     jobs[-1]["checkpoint"] = str(tiny / "bleurt-wordpiece")
-    for job in jobs:
+    outputs = {}
+    for name, job in zip([*names, "whole"], jobs, strict=True):
         command = [warm_metrics, "-I", str(SCORER), json.dumps(job)]
-        result = subprocess.run(command, env=_environment(), capture_output=True, text=True)
+        options = {"env": _environment(), "input": texts, "capture_output": True, "text": True}
+        result = subprocess.run(command, **options)
         assert result.returncode == 0, result.stderr
+        outputs[name] = [json.loads(line) for line in result.stdout.splitlines()]
 
     def said(name: str) -> list:
-        lines = (folder / f"{name}.jsonl").read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        return outputs[name]
 
     return folder, said
 
