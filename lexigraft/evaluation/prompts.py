@@ -28,6 +28,10 @@ class Frame(NamedTuple):
         """The prompt of texts, without the `start`."""
         return "".join(part + text for part, text in zip(self.parts, (*texts, ""), strict=True))
 
+    def around(self, *later_texts: str) -> tuple[str, str]:
+        """The prompt before and after its first text, with the `start`."""
+        return self.start + self.parts[0], self._replace(parts=self.parts[1:]).fill(*later_texts)
+
 
 class FewShotPrompts(NamedTuple):
     """Prompts that begin with examples."""
@@ -215,17 +219,3 @@ def fit_texts(
             length = len(tokenizer(text.join(around), verbose=False)["input_ids"])
         fitting.append(text)
     return fitting, most
-
-
-def fit_articles(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    job: dict[str, Any],
-    settings: Any,
-    frame: Frame,
-    articles: list[str],
-) -> tuple[list[str], int]:
-    """Truncate articles to fit into a frame of `summarization_frame`, see `fit_texts`."""
-    around = (frame.start + frame.parts[0], frame.parts[1])
-    texts = [("an article", text, around) for text in articles]
-    return fit_texts(model, tokenizer, job, settings, texts)

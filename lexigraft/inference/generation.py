@@ -17,7 +17,8 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from lexigraft.artifacts.atomic import atomic_file
+from lexigraft.artifacts.atomic import write_jsonl
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.errors import UserError
 from lexigraft.inference.batch_sizes import default_prompts, generation_limits, run_batches
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
@@ -91,18 +92,21 @@ def generate(
     """
     encoded = dict(zip(prompts, encode(tokenizer, list(prompts.values())), strict=True))
     limit = positions_of(model)  # type: ignore[arg-type]  # both have the attributes it reads
-    longest = max(encoded, key=lambda name: len(encoded[name]), default=None)
-    room = answer_room(model, max_new_tokens, beyond_context)
-    if limit is not None and longest is not None and len(encoded[longest]) + room > limit:
+    longest = max(map(len, encoded.values()), default=0)
+    if limit and longest + answer_room(model, max_new_tokens, beyond_context) > limit:
         raise UserError(
-            f"prompt '{longest}' has {len(encoded[longest])} tokens and with max_new_tokens "
-            f"{max_new_tokens} exceeds the model's context of {limit}: lower max_new_tokens in "
-            "config/tasks.yaml or remove this sentence from the task's data"
+            f"max_new_tokens: {max_new_tokens} and a prompt of {longest} tokens exceed the model's "
+            f"context of {limit}; lower it in config/tasks.yaml, or remove this prompt's sentence"
         )
     if beams > 1 and isinstance(model, VllmModel):
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
     work = [identity, list(prompts.items()), max_new_tokens, list(stop), skip_empty, beams]
-    done = _open_partial(partial, hashlib.sha256(json.dumps(work).encode()).hexdigest())
+    header = {"digest": hashlib.sha256(json.dumps(work).encode()).hexdigest()}
+    earlier, *rows = read_jsonl(partial, skip_incomplete=True) or [None]
+    rows = rows if earlier == header else []
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    write_jsonl(partial, [header, *rows])  # without an incomplete line
+    done = {row.pop("id"): GeneratedText(**row) for row in rows}
     if done:
         logger.info("%s: resuming with %d of %d outputs", partial, len(done), len(prompts))
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
@@ -250,26 +254,6 @@ def end_tokens(model: PreTrainedModel | VllmModel, tokenizer: PreTrainedTokenize
 def padding_token(tokenizer: PreTrainedTokenizerFast) -> int:
     """The tokenizer's padding token or, without one, token 0: padding is masked."""
     return 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-
-
-def _open_partial(partial: Path, digest: str) -> dict[str, GeneratedText]:
-    """Read the finished outputs in a file of this digest; otherwise start a new file.
-
-    An incomplete last line is removed from the file too.
-    """
-    content = partial.read_bytes() if partial.exists() else b""
-    lines = content.split(b"\n")[:-1]
-    header = json.dumps({"digest": digest}).encode()
-    if lines[:1] != [header]:
-        lines = [header]
-    rows = [json.loads(line) for line in lines[1:]]
-    done = {row.pop("id"): GeneratedText(**row) for row in rows}
-    complete = b"".join(line + b"\n" for line in lines)
-    if complete != content:
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(partial) as file:
-            file.write_bytes(complete)
-    return done
 
 
 def cut(

@@ -11,7 +11,7 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.prompts import (
     Frame,
     few_shot_prompts,
-    fit_articles,
+    fit_texts,
     question_frame,
     summarization_frame,
     translation_frame,
@@ -210,7 +210,8 @@ def fit(model, make_job, tokenizer):
         job = make_job("summarization")
         limits = SummarizationSettings(max_prompt_tokens=limit, max_new_tokens=16)
         frame = summarization_frame(job)
-        [text], limit = fit_articles(model, tokenizer, job, limits, frame, [article])
+        texts = [("an article", article, frame.around())]
+        [text], limit = fit_texts(model, tokenizer, job, limits, texts)
         return text, limit
 
     return build

@@ -243,7 +243,7 @@ def test_outputs_of_other_prompts_or_models_are_not_reused(model, run, monkeypat
     "a one-line error message before any text is generated",
 )
 def test_a_prompt_that_exceeds_the_context_is_refused_before_generation(run):
-    with pytest.raises(UserError, match=r"prompt 'big' has 601 tokens.*context of 512"):
+    with pytest.raises(UserError, match=r"a prompt of 601 tokens exceed.*context of 512"):
         run(prompts={**PROMPTS, "big": "x" * 600})
 
 

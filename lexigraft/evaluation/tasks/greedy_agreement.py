@@ -14,8 +14,6 @@ from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
 
-_EXAMPLES = 5  # in the details of a record
-
 
 class GreedyAgreementSettings(Settings):
     """Which sentences are continued, and how far; config/tasks.yaml explains the keys."""
@@ -52,7 +50,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     from lexigraft.corpus.lines import corpus_sentences
     from lexigraft.evaluation.texts import draw
     from lexigraft.inference.batch_sizes import run_batches, texts_with_logits
-    from lexigraft.inference.generation import decode
     from lexigraft.inference.text_encoding import encode
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.matrices import matrix_rows
@@ -82,27 +79,17 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     max_texts = texts_with_logits(model, max(map(len, prompts)) + length, settings.batch_size)
     batches = run_batches(prompts, len, compare, max_tokens=math.inf, max_items=max_texts)
     agreements = [agreement for _, compared in batches for agreement in compared]
-    prefixes = sum(agreement.prefixes for agreement in agreements)
+    same, prefixes, changed, new = map(sum, zip(*agreements, strict=True))
     metrics = {
-        "greedy_agreement": sum(agreement.same for agreement in agreements) / len(agreements),
-        "next_token_agreement": 1 - sum(agreement.changed for agreement in agreements) / prefixes,
-        "new_token_choices": sum(agreement.new for agreement in agreements) / prefixes,
+        "greedy_agreement": same / len(agreements),
+        "next_token_agreement": 1 - changed / prefixes,
+        "new_token_choices": new / prefixes,
     }
-    pairs = zip(prompts, agreements, strict=True)
-    changed = [prompt for prompt, agreement in pairs if not agreement.same][:_EXAMPLES]
-    columns: dict[str, list[str]] = {}
-    if changed:
-        columns["prompt"] = decode(source_tokenizer, changed)
-        for name, *opened in ("source", source, source_tokenizer), ("cell", model, tokenizer):
-            columns[name] = decode(opened[1], continue_texts(opened[0], opened[1], changed, length))
     details = {
         "prompts": len(prompts),
         "prefixes": prefixes,
         "new_tokens": len(pair.new_ids),
         "precision": str(model.dtype).removeprefix("torch."),
-        "changed": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
     }
     return Measurement(metrics, details)
 

@@ -61,13 +61,8 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
         keys = ("question", "context")
         examples, drawn = examples_and_tests(job, questions, settings.shots, keys, test)
         drawn = draw(drawn, settings.samples, job, f"questions {test}")
-        before, between, after = frame.parts
         unlimited = [
-            (
-                f"question {row['id']} ({test})",
-                row["context"],
-                (frame.start + before, f"{between}{row['question']}{after}"),
-            )
+            (f"question {row['id']} ({test})", row["context"], frame.around(row["question"]))
             for row in drawn
         ]
         contexts, limit = fit_texts(model, tokenizer, job, settings, unlimited)

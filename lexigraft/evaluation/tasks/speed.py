@@ -49,10 +49,9 @@ Pass = tuple[float, float, list[list[int]]]
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Time greedy generation on fixed prompts, the same texts for every cell.
 
-    Tokens per second alone (Yamaguchi et al., section 6.5) reward a tokenizer that splits words
-    into bytes. So these are reported as well, for each batch size B:
+    `tokens_per_second_batch_B` (Yamaguchi et al., section 6.5) alone rewards a tokenizer that
+    splits words into bytes. So these are reported as well, for each batch size B:
 
-    - `characters_per_second_batch_B` and `bytes_per_second_batch_B`, of the generated text.
     - `same_text_characters_per_second_batch_B` and `same_text_bytes_per_second_batch_B`: the
       held-out text over the decoding steps that this vocabulary needs for it times the measured
       time of a step. This is the figure to compare vocabularies by; it includes the cost of a
@@ -197,16 +196,9 @@ def rates(
     batches = len(outputs) // batch_size
     steps = batches * (new_tokens - 1)  # reading the prompt yields the first token
     steps_per_second = steps / median(decodings)
-    # Replacement characters represent invalid bytes.
-    texts = [output.replace("\N{REPLACEMENT CHARACTER}", "") for output in outputs]
-    generated = {
-        "tokens": len(outputs) * new_tokens,
-        "characters": sum(map(len, texts)),
-        "bytes": sum(len(output.encode()) for output in texts),
-    }
     text_steps = text["tokens"] / batch_size  # with all rows of a batch in use
     metrics = {
-        **{f"{unit}_per_second": count / median(seconds) for unit, count in generated.items()},
+        "tokens_per_second": len(outputs) * new_tokens / median(seconds),
         "steps_per_second": steps_per_second,
         "same_text_characters_per_second": text["characters"] / text_steps * steps_per_second,
         "same_text_bytes_per_second": text["bytes"] / text_steps * steps_per_second,
@@ -217,7 +209,6 @@ def rates(
         "seconds": seconds,
         "seconds_reading_prompts": list(readings),
         "steps": steps,
-        "generated": generated,
         "texts": outputs,
     }
     return metrics, details
@@ -241,7 +232,7 @@ def _sum(units: list[dict[str, int]]) -> dict[str, int]:
 def _prompts(
     model: Any, tokenizer: Any, job: dict[str, Any], heldout: list[str], settings: SpeedSettings
 ) -> list[str]:
-    from lexigraft.evaluation.prompts import fit_articles, summarization_frame, translation_frame
+    from lexigraft.evaluation.prompts import fit_texts, summarization_frame, translation_frame
     from lexigraft.evaluation.texts import task_rows
 
     corpus, summarize = job["inputs"]["corpus"], settings.prompts_from == "summarization"
@@ -257,7 +248,8 @@ def _prompts(
     sources = list(islice(cycle(sources), settings.prompts))
     if summarize:
         frame = summarization_frame(job)
-        sources, _ = fit_articles(model, tokenizer, job, settings, frame, sources)
+        texts = [("an article", text, frame.around()) for text in sources]
+        sources, _ = fit_texts(model, tokenizer, job, settings, texts)
     elif pairs:
         frame = translation_frame(job, "instruction", into_english=False)
     else:

@@ -42,7 +42,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     no articles, or a prompt has no room for one.
     """
     from lexigraft.evaluation.predictions import predict_and_score
-    from lexigraft.evaluation.prompts import few_shot_prompts, fit_articles, summarization_frame
+    from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, summarization_frame
     from lexigraft.evaluation.texts import (
         draw,
         examples_and_tests,
@@ -65,7 +65,8 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
         tests = tests[: settings.samples]
     frame = summarization_frame(job, settings.prompt)
     sources = [pair["source"] for pair in tests]
-    articles, limit = fit_articles(model, tokenizer, job, settings, frame, sources)
+    texts = [("an article", text, frame.around()) for text in sources]
+    articles, limit = fit_texts(model, tokenizer, job, settings, texts)
     queries = [frame.fill(article) for article in articles]
     answered = [(pair["id"], frame.fill(pair["source"]), pair["reference"]) for pair in examples]
     prompts = few_shot_prompts(tokenizer, frame, queries, answered, limit)
