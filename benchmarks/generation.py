@@ -8,7 +8,6 @@ batches     `generate`, compared with the usual loop of one `model.generate` per
 harness     the same, compared with lm-evaluation-harness's generation in batches of the same size
 prefix      `generate` with the prefix computed once, compared with once per batch
 short       the same with the shortest prefix that is computed once
-watch       seconds per step of checking 16 rows for stop strings, compared with a model step
 same-text   the time of a text as the speed task computes it, number of steps times time per step,
             compared with the time of a model that is forced to generate this text
 texts       bits per byte of the prompts without the shared tokens, compared with the usual loop of
@@ -43,7 +42,6 @@ from lexigraft.hardware import precision
 from lexigraft.inference import generation, shared_prefix
 from lexigraft.inference.generation import generate
 from lexigraft.inference.likelihood import score_texts
-from lexigraft.inference.stop_strings import StopCriterion, StopStrings
 
 NAME = "generation"
 NEW_TOKENS = 24
@@ -115,25 +113,6 @@ def prefix(model: Any, tokenizer: Any, prompts: int, shared: int = SHARED) -> di
 def short(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
     """The shortest prefix that is computed once."""
     return prefix(model, tokenizer, prompts, shared_prefix.MIN_TOKENS)
-
-
-def watch(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
-    """A step of the model, compared with checking its tokens for stop strings."""
-    criterion: Any = StopCriterion(StopStrings(tokenizer, ["\n\n", "Question:"]), 16)
-    rows = torch.randint(1, 256, (16, 1), device=model.device)
-    steps = 200
-
-    def look() -> None:
-        for _ in range(steps):
-            criterion._tails = [b"ab"] * 16
-            criterion(rows, None)
-
-    def step() -> None:
-        with torch.inference_mode():
-            model(input_ids=rows)
-
-    step()
-    return {"before": seconds(step), "after": seconds(look) / steps}
 
 
 def same_text(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
@@ -266,7 +245,6 @@ PARTS: dict[str, Callable[[Any, Any, int], dict[str, float]]] = {
     "harness": harness,
     "prefix": prefix,
     "short": short,
-    "watch": watch,
     "same-text": same_text,
     "texts": bits_per_byte,
     "choices": choices,

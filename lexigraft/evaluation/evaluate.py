@@ -50,15 +50,11 @@ class Opening(NamedTuple):
 
 
 def evaluate_cell(job: Job) -> list[str]:
-    """Evaluate a cell on all tasks of a job; complete records are not computed again.
+    """Evaluate a cell, or a checkpoint, on all tasks of a job, see `run_jobs`.
 
-    The model is loaded when the first run needs it, and again only for tasks that need another
-    engine or precision. No task changes its weights. A task that fails (`UserError`) does not stop
-    the other tasks.
-
-    `inputs.cell` of the job is the folder of the cell or of a checkpoint; `tasks` are described in
-    `run_jobs`. Returns the files of all runs, relative to `outputs.folder`. Raises `UserError` if
-    the cell cannot be read; or, after all other tasks have run, naming the tasks that failed.
+    The model is loaded once for each engine and precision; no task changes its weights. Returns the
+    files of all runs, relative to `outputs.folder`. Raises `UserError` if the cell cannot be read;
+    or, after all other tasks have run, naming the tasks that failed.
     """
     runs = run_jobs(job)
     unfinished = [run for run in runs if not is_complete(run)]
@@ -77,8 +73,7 @@ def evaluate_cell(job: Job) -> list[str]:
         cards = [json.loads(Path(folder, "card.json").read_text("utf-8")) for folder in benchmarks]
         missing = [card["why"] for card in cards if not card["available"]]
         if missing:
-            # This neither stops the study nor needs a model. One language without data is enough:
-            # means over fewer languages would not be comparable.
+            # One language without data is enough: means over fewer would not be comparable.
             with _locked(run) as begun:
                 Path(run["outputs"]["predictions"]).unlink(missing_ok=True)
                 not_scored = {"not_scored": "; ".join(dict.fromkeys(missing))}
@@ -101,11 +96,10 @@ def evaluate_cell(job: Job) -> list[str]:
 def run_jobs(job: Job) -> list[Job]:
     """The job of each run, whose fingerprint determines whether its record is complete.
 
-    Keys that are read: `tasks`: name -> `settings` (an entry of config/tasks.yaml), `language` (its
-    code), `language_name`, `tested` (test set -> code), `runs` (their number), `seed` and
-    `versions` (of the kind of task, in addition to those of the job); `inputs.read`: name ->
-    `corpus`, and if the task has them `prompts`, `examples`, `test_sets`, `benchmarks`;
-    `outputs.records`: the folder of the records, by default that of the job.
+    Keys that are read: `inputs.cell`, a folder; `tasks`: name -> `settings` (an entry of
+    config/tasks.yaml), `language` (its code), `language_name`, `tested` (test set -> code), `runs`,
+    `seed` and `versions`; `inputs.read`: name -> `corpus`, and if the task has them `prompts`,
+    `examples`, `test_sets`, `benchmarks`; `outputs.records`, by default `outputs.folder`.
     """
     cell = job["inputs"]["cell"]
     records = job["outputs"].get("records") or job["outputs"]["folder"]
@@ -114,26 +108,16 @@ def run_jobs(job: Job) -> list[Job]:
     of_cell = {key: job[key] for key in ("rule", "cell", "checkpoint") if key in job}
     runs = []
     for name, task in job["tasks"].items():
-        of_task = {key: value for key, value in task.items() if key not in ("runs", "seed")}
+        of_task = {key: value for key, value in task.items() if key != "runs"}
         of_task["versions"] = {**job.get("versions", {}), **task.get("versions", {})}
-        inputs = {**job["inputs"]["read"][name], "cell": cell, **parts}
+        of_task["inputs"] = {**job["inputs"]["read"][name], "cell": cell, **parts}
         for run in range(task["runs"]):
             folder = f"{records}/{name}/run-{run}"
-            runs.append(
-                {
-                    **of_cell,
-                    **of_task,
-                    "inputs": inputs,
-                    "outputs": {
-                        "folder": folder,
-                        "record": f"{folder}/record.json",
-                        "predictions": f"{folder}/predictions.jsonl",
-                    },
-                    "task": name,
-                    "run": run,
-                    "seed": [*task["seed"], run],
-                }
-            )
+            files = {"record": "record.json", "predictions": "predictions.jsonl"}
+            outputs = {key: f"{folder}/{file}" for key, file in files.items()} | {"folder": folder}
+            seed = [*task["seed"], run]
+            of_run = {"outputs": outputs, "task": name, "run": run, "seed": seed}
+            runs.append(of_cell | of_task | of_run)
     return runs
 
 
@@ -160,9 +144,8 @@ def open_cell(
 ) -> Iterator[tuple[Any, PreTrainedTokenizerFast]]:
     """The model of a cell, a `PreTrainedModel` or `VllmModel`, and its tokenizer.
 
-    vLLM reads plain folders: the cell is exported for it to `exported` in `folder`, once for all
-    tasks, and the export is deleted afterwards. Raises `UserError` if the cell is incomplete or
-    damaged, or if vLLM is requested but not installed.
+    vLLM reads plain folders: the cell is exported to `exported` in `folder` meanwhile. Raises
+    `UserError` if the cell is damaged, or if vLLM is requested but not installed.
     """
     logger.info("loading %s for %s in %s", cell, opening.engine, opening.dtype)
     if opening.autocast:
@@ -197,10 +180,8 @@ def _opening(settings: dict[str, Any]) -> Opening:
     kind, engine = task_kind(settings["kind"]), TRANSFORMERS
     if kind.generates:
         engine = settings.get("engine", "auto")
-        if engine == "auto" and settings.get("beams", 1) > 1:
-            engine = TRANSFORMERS
-        elif engine == "auto":
-            engine = setting("engine") or "auto"
+        if engine == "auto":
+            engine = TRANSFORMERS if settings.get("beams", 1) > 1 else setting("engine") or "auto"
         if engine == "auto":
             has_vllm = device().type == "cuda" and importlib.util.find_spec("vllm")
             engine = VLLM if has_vllm else TRANSFORMERS
@@ -238,10 +219,7 @@ def _evaluate_group(job: Job, opening: Opening, group: list[Job], failures: dict
 
 @contextmanager
 def _locked(run: Job) -> Iterator[str]:
-    """Begin a run; locks its folder, so that the cell's other job, in the folder above, skips it.
-
-    Yields the digest from `completion.begin`.
-    """
+    """Lock the folder of a run, which the cell's other job then skips; yields `begin`'s digest."""
     folder = Path(run["outputs"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):

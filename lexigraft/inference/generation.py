@@ -22,7 +22,7 @@ from lexigraft.artifacts.records import read_jsonl
 from lexigraft.errors import UserError
 from lexigraft.inference.batch_sizes import default_prompts, generation_limits, run_batches
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
-from lexigraft.inference.stop_strings import StopCriterion, StopStrings
+from lexigraft.inference.stop_strings import StopStrings
 from lexigraft.inference.text_encoding import encode
 from lexigraft.inference.vllm_model import PROMPTS_PER_CALL, VllmModel
 from lexigraft.source.positions import positions_of
@@ -75,7 +75,8 @@ def generate(
     identity
         What else determines the outputs, such as a digest of the model.
     stop
-        Strings that end a text, by default a line feed, exactly before the string.
+        Strings that end a text, by default a line feed, exactly before the string. After one that
+        spans several tokens, transformers generates up to the limit; the text is cut afterwards.
     skip_empty
         Stop strings count only after text that is not blank. Generation then goes on to an
         end-of-text token or the limit, and the text is cut afterwards, as in VocADT's code.
@@ -129,16 +130,12 @@ def generate(
                 stop_tokens=stop_tokens,
                 max_new_tokens=max_new_tokens,
             )
-        # Beams are reordered, which a criterion cannot follow; their texts are cut afterwards.
-        crossing = stops.cross_tokens and beams == 1 and not skip_empty
-        criteria = StoppingCriteriaList([StopCriterion(stops, len(batch))] if crossing else [])
         return continue_greedily(
             model,
             batch,
             padding=padding_token(tokenizer),
             stop_tokens=stop_tokens,
             max_new_tokens=max_new_tokens,
-            criteria=criteria,
             prefix=prefix,
             beams=beams,
         ).tolist()

@@ -156,33 +156,6 @@ def test_the_output_contains_neither_line_feed_nor_end_token(
     ]
 
 
-def test_generation_ends_with_the_token_that_completes_the_string(
-    model, run, byte_tokenizer, monkeypatch, tmp_path
-):
-    [ids] = encode(byte_tokenizer(), [PROMPTS["long"]])
-    written = naive_greedy(model, ids, 40)
-    # Three tokens, a byte each, that follow one another nowhere before.
-    at = next(
-        at
-        for at in range(5, 37)
-        if (text := byte_tokenizer().decode(written[at : at + 3])).isascii()
-    )
-    widths, inner = [], model.generate
-
-    def watched(ids, **options):
-        rows = inner(ids, **options)
-        widths.append(rows.shape[1] - ids.shape[1])
-        return rows
-
-    monkeypatch.setattr(model, "generate", watched)
-    [output] = run(prompts={"long": PROMPTS["long"]}, stop=[text], max_new_tokens=40).values()
-    whole = byte_tokenizer().decode(written)
-    assert output.text == whole.partition(text)[0].strip()
-    assert output.finished
-    assert widths == [output.steps]
-    assert output.steps <= at + 3
-
-
 def test_each_row_of_a_batch_ends_at_its_own_stop_string(run, tmp_path):
     # What the model writes where nothing but the limit ends a text.
     outputs = run(stop=[], max_new_tokens=40, partial=tmp_path / "free.jsonl")

@@ -105,12 +105,12 @@ def test_what_a_run_does_not_measure_stays_if_all_else_is_equal(results, made_up
         content = json.loads((results / "generation.json").read_text("utf-8"))
         return [row[0] for row in content["tables"]["measured"][1:]]
 
-    generation.main(["--record", "watch"])
+    generation.main(["--record", "short"])
     generation.main(["batches"])  # is not recorded
     generation.main(["--record", "prefix"])
-    assert recorded() == ["prefix", "watch"]
-    generation.main(["--record", "--prompts", "4", "watch"])
-    assert recorded() == ["watch"]
+    assert recorded() == ["prefix", "short"]
+    generation.main(["--record", "--prompts", "4", "short"])
+    assert recorded() == ["short"]
 
 
 def test_an_interrupted_run_has_recorded_what_it_measured(results, made_up, monkeypatch):

@@ -47,10 +47,9 @@ def with_predictions(job: Job) -> Job:
 def score_predictions(job: Job) -> list[str]:
     """Score predictions with a learned metric; each record is written as soon as it is scored.
 
-    Records are written next to the predictions, to `learned/<metric>.json`. `metrics` holds the
-    mean over all predictions, `scores` one number for each, in the order of `ids`. If nothing could
-    be scored, `metrics` is empty and `not_scored` says why and what to do: an unavailable metric
-    does not stop a study.
+    Records are next to the predictions, in `learned/<metric>.json`: in `metrics` the mean, in
+    `scores` one number for each of `ids`. If nothing could be scored, `not_scored` says why and
+    what to do: an unavailable metric does not stop a study.
 
     Keys that are read: `inputs`: `predictions` (files with a `record.json` next to each), `metric`
     (the card of `prepare_metric`) and `python` (of the metrics environment); and `settings`: the
@@ -95,10 +94,7 @@ def _run_job(job: Job, predictions: Path) -> Job:
 
 
 def _score(job: Job, card: dict[str, Any], pending: list[tuple[Job, str, list[Row]]]) -> None:
-    """Score the predictions of runs; those that are finished are removed from `pending`.
-
-    Raises `UserError` if the scorer ended before it had scored all runs.
-    """
+    """Score runs, and remove them from `pending`; a UserError if the scorer ended before."""
     settings = job["settings"]
     folders: dict[str, Any] = {key: card[key] for key in ("checkpoint", "encoder") if key in card}
     options = {
