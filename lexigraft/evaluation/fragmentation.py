@@ -5,6 +5,7 @@ No model is needed. Over-fragmentation is measured as in Yamaguchi et al. (Figur
 """
 
 import operator
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from typing import Any, NamedTuple
@@ -106,7 +107,8 @@ def fragmentation(
 
     - for `target` on the held-out text, and for `source` with the prefix `source_`: `fertility`,
       tokens per word between spaces (in scripts without spaces, a sentence is one word: use
-      `characters_per_token`); `tokens_per_sentence`; `bytes_per_token` (UTF-8);
+      `characters_per_token`); `word_fertility`, the same over distinct words, each tokenized alone
+      (CW2V, Table 3); `tokens_per_sentence`; `bytes_per_token` (UTF-8);
       `characters_per_token`; and on `train`: `train_tokens_per_sentence`;
     - `new_token_share_input`, the share of held-out tokens that are new; `unused_new_tokens`, the
       share of new tokens that do not occur in the training text; and `new_tokens`, their number;
@@ -120,9 +122,10 @@ def fragmentation(
     held-out text has no words.
     """
     token_ids = list(tokenize(target, heldout))
-    tokens, source_rates = sum(map(len, token_ids)), _rates(_count(source, heldout), heldout)
+    tokens = sum(map(len, token_ids))
+    source_rates = _rates(source, _count(source, heldout), heldout)
     metrics: dict[str, float | int] = {
-        **_rates(tokens, heldout),
+        **_rates(target, tokens, heldout),
         **{f"source_{name}": rate for name, rate in source_rates.items()},
         "new_tokens": len(new),
         "new_token_share_input": sum(token in new for ids in token_ids for token in ids) / tokens,
@@ -184,7 +187,7 @@ def measure_tokenizer(
     tokens = sum(lengths)
     ordinary = set(tokenizer.get_vocab().values()) - special_ids(tokenizer)
     metrics: dict[str, float | int] = {
-        **_rates(tokens, texts),
+        **_rates(tokenizer, tokens, texts),
         "unknown_tokens": unknown / tokens,
         "lost_text": lost_text(tokenizer, texts),
         "size": len(tokenizer),
@@ -199,12 +202,15 @@ def measure_tokenizer(
     return TokenizerMeasurement(metrics, lengths)
 
 
-def _rates(tokens: int, texts: Sequence[str]) -> dict[str, float]:
-    words = sum(len(text.split()) for text in texts)
+def _rates(
+    tokenizer: PreTrainedTokenizerFast, tokens: int, texts: Sequence[str]
+) -> dict[str, float]:
+    words = Counter(word for text in texts for word in text.split())
     if not words:
         raise UserError("the text has no words to measure; give the language more text")
     return {
-        "fertility": tokens / words,
+        "fertility": tokens / words.total(),
+        "word_fertility": _count(tokenizer, list(words)) / len(words),
         "tokens_per_sentence": tokens / len(texts),
         "bytes_per_token": sum(len(text.encode()) for text in texts) / tokens,
         "characters_per_token": sum(map(len, texts)) / tokens,

@@ -69,6 +69,7 @@ _UNDECLARED = (
     ("flops_per_batch", "operations per batch", 0, False),
     ("bits_per_byte_before", "bits per byte before training", 3, False),
     ("fertility", "tokens per word", 2, False),
+    ("word_fertility", "tokens per distinct word", 2, False),
     ("tokens_per_sentence", "tokens per sentence", 1, False),
     ("train_tokens_per_sentence", "tokens per training sentence", 2, False),
     ("steps_per_sentence", "decoding steps per sentence", 1, False),

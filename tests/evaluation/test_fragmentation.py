@@ -36,6 +36,13 @@ def test_rates_by_hand(source, target):
     assert metrics["new_token_share_input"] == 3 / 6
 
 
+def test_repeated_words_count_once_in_the_fertility_of_words(source, target):
+    # Of α, twice, and βγ: 2 and 4 bytes; the target has α and β as tokens.
+    metrics = fragmentation(source, target, new=NEW, heldout=["α α", "βγ"])
+    assert metrics["source_word_fertility"] == (2 + 4) / 2
+    assert metrics["word_fertility"] == (1 + 3) / 2
+
+
 def test_new_tokens_that_the_training_text_never_uses_are_counted(source, target):
     metrics = fragmentation(source, target, new=NEW, heldout=["α"], train=["α", "ααβ"])
     assert metrics["new_tokens"] == 3

@@ -17,7 +17,7 @@ from lexigraft.report.table import Shown, Table, TableCell, frame_rows, missing_
 _TRAIN_LENGTH = "train_tokens_per_sentence"
 _ENGLISH_CHANGE = f"{ENGLISH_BITS_PER_BYTE}_change"
 # Metrics on held-out text, which are measured for each member of a group.
-_OF_MEMBERS = ("fertility", "tokens_per_sentence", "bytes_per_token")
+_OF_MEMBERS = ("fertility", "tokens_per_sentence", "bytes_per_token", "word_fertility")
 
 
 def _before_after(name: str, title: str, decimals: int, change: bool = False) -> dict[str, Shown]:
@@ -49,10 +49,11 @@ _COLUMNS = {
     _TRAIN_LENGTH: _before_after(_TRAIN_LENGTH, metric(_TRAIN_LENGTH).title, 2, change=True),
     "parameters": _before_after("parameters", "parameters in billions", 2, change=True),
 }
-_DEFAULT = ("new_tokens", *_OF_MEMBERS, "new_token_share", "english")
+_DEFAULT = ("new_tokens", *_OF_MEMBERS[:3], "new_token_share", "english")
 _Content = Literal[
     "new_tokens",
     "fertility",
+    "word_fertility",
     "tokens_per_sentence",
     "bytes_per_token",
     "new_token_share",
