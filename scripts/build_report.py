@@ -26,6 +26,7 @@ def stage(job: Job) -> Written:
         "languages": config["languages"],
         "published": job["inputs"].get("published", []),
         "fonts": Path(fonts) if fonts else None,
+        "reports": Path(job["outputs"]["folder"]).parent,
         "snakemake": shlex.split(os.environ.get("LEXIGRAFT_SNAKEMAKE", _BY_HAND)),
         "circumstances": [
             ("Report built", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"),
@@ -40,8 +41,13 @@ def stage(job: Job) -> Written:
 
 
 def expand(job: Job) -> Job:
-    places = report_inputs(job["settings"]["study"], job["folders"], job["searched"])
-    return {**job, "inputs": {**job["inputs"], "read": files_read(places)}}
+    config, reports = job["settings"]["study"], Path(job["outputs"]["folder"]).parent
+    read = files_read(report_inputs(config, job["folders"], job["searched"]))
+    for item in config["report"]["items"]:
+        if isinstance(item, dict) and "beside" in item:
+            name = item.get("name", item["item"])
+            read.append(f"{reports}/{item['beside']}/tables/{name}.csv")
+    return {**job, "inputs": {**job["inputs"], "read": read}}
 
 
 if __name__ == "__main__":

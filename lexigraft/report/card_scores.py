@@ -4,7 +4,7 @@ They are scores of the tasks `CARD_TASKS`, which items name like others. `traini
 of the cards of training, `last_loss` (of the last step), `validation_loss_30` (nats per token of
 held-out text after 30 % of the steps, for each point at which it was evaluated) and, for names in
 items, `tokens_to_loss_2.75` (millions of tokens until the running mean of the loss is that low).
-`initialization` has the statistics of fitted initializers, `tokenization` those of vocabularies.
+`initialization` has the statistics of fitted initializers, `vocabulary` the numbers of tokens.
 """
 
 import re
@@ -28,7 +28,7 @@ def card_scores(
     training: DataFrame,
     curves: DataFrame,
     initialization: DataFrame,
-    tokenization: DataFrame,
+    fragmentation: DataFrame,
     metrics: Iterable[str] = (),
 ) -> DataFrame:
     """A row per cell and number, with the columns of `scores`; `metrics` are those of an item."""
@@ -42,7 +42,7 @@ def card_scores(
     frames = {
         "training": pandas.concat([of_cards, *_losses(curves, metrics)]),
         "initialization": of_fits,
-        "tokenization": cells.merge(tokenization, on=_CELL[:3]),
+        "vocabulary": cells.merge(fragmentation, on=_CELL[:3]),
     }
     rows = [frames[task].assign(task=task, kind=task, run=0) for task in CARD_TASKS]
     return pandas.concat(rows)[list(scores)].dropna(subset="value")

@@ -131,6 +131,7 @@ class StudyResults:
     prompts_from: dict[str, str] = field(default_factory=dict)
     budget: float | None = None  # the share of all amounts of text that is used for training
     notes: list[str] = field(default_factory=list)  # on files that are missing
+    reports: Path | None = None  # the folder of the reports of all studies
     item: Item = field(default_factory=lambda: Item("", ""))  # the item that shows this part
     whole: "StudyResults | None" = None  # the study that this is a part of
     cache: dict[tuple, Any] = field(default_factory=dict)  # results that several items use

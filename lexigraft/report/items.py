@@ -37,7 +37,7 @@ DEFAULT = (
     "new_tokens",
 )
 # Items may name these like tasks: numbers of cards, logs and records of tokenizers, by cell.
-CARD_TASKS = ("training", "initialization", "tokenization")
+CARD_TASKS = ("training", "initialization", "vocabulary")
 # Axis of the grid -> the config key of a list of its names.
 LISTS = {axis: plural for axis, plural in PLURALS.items() if axis != "seed"}
 _FOLDER = Path(__file__).resolve().parent

@@ -77,7 +77,7 @@ _UNDECLARED = (
     ("characters_per_token", "characters per token", 2, True),
     ("english_parity", "tokens per token of English", 2, False),
 )
-_SPEED = re.compile(r"(?P<unit>\w+)_(?P<what>per_second|speed_up)_batch_(?P<batch>\d+)")
+_SPEED = re.compile(r"(?P<unit>\w+)_per_second_batch_(?P<batch>\d+)(?P<ratio>_over_source)?")
 _VALIDATION_LOSS = re.compile(r"validation_loss_(\d+)")
 TOKENS_TO_LOSS = re.compile(r"tokens_to_loss_(\d+(\.\d+)?)")
 # Numbers per token: they are not compared across vocabularies.
@@ -117,7 +117,7 @@ def metric(name: str) -> MetricKind:
             return replace(metrics[base], name=name, title=f"{metrics[base].title} ({language})")
     if speed := _SPEED.fullmatch(name):
         unit, batch = speed["unit"].replace("_", " "), f"batch {speed['batch']}"
-        if speed["what"] == "speed_up":
+        if speed["ratio"]:
             of_unit = "" if speed["unit"] == SAME_TEXT else f" of {unit}"
             return MetricKind(name, f"speed-up{of_unit}, {batch}", decimals=2)
         return MetricKind(name, f"{unit} per second, {batch}")

@@ -131,6 +131,7 @@ def read_study(settings: dict[str, Any], inputs: dict[str, Any]) -> StudyResults
         },
         published=read_published(map(Path, inputs.get("published", ()))),
         notes=notes,
+        reports=inputs.get("reports"),
     )
 
 
@@ -196,14 +197,14 @@ def _scores(records: Iterable[Record], *fields: str) -> DataFrame:
 
 
 def _with_speed_ups(scores: DataFrame) -> DataFrame:
-    """The scores with each speed also as a multiple of the source model's: `…_speed_up_batch_1`."""
+    """The scores, and the ratio of each speed to the source model's, `<metric>_over_source`."""
     speeds = scores[scores["metric"].str.contains("_per_second_batch_")]
     of_source = select(speeds, initializer="none", strategy="none")
     keys = ["source", "language", "task", "metric"]
     levels = of_source.groupby(keys)["value"].mean().rename("level")
     speed_ups = speeds.join(levels, on=keys)
     speed_ups["value"] /= speed_ups.pop("level").where(lambda level: level > 0)
-    speed_ups["metric"] = speed_ups["metric"].str.replace("_per_second_", "_speed_up_")
+    speed_ups["metric"] += "_over_source"
     return pandas.concat([scores, speed_ups.dropna(subset="value")], ignore_index=True)
 
 

@@ -23,7 +23,8 @@ def speed_ups(study: StudyResults) -> DataFrame:
     `prompts` is the kind of the task whose prompts were continued.
     """
     unit, rows = study.item.option("speed") or SAME_TEXT, study.summary
-    batch = rows["metric"].str.extract(rf"^{unit}_speed_up_batch_(\d+)$")[0].astype(float)
+    ratio = rf"^{unit}_per_second_batch_(\d+)_over_source$"
+    batch = rows["metric"].str.extract(ratio)[0].astype(float)
     prompts = rows["task"].map(study.prompts_from).fillna("translation")
     rows = rows.assign(batch=batch, prompts=prompts)[batch.notna()]
     return rows[rows["batch"] == rows.groupby("task")["batch"].transform("min")]

@@ -1,5 +1,9 @@
 """Columns of means in a table of results, against means worked out by hand."""
 
+import json
+import math
+from pathlib import Path
+
 import pytest
 
 from lexigraft.report.items import read_items
@@ -19,7 +23,7 @@ def score(made, cell, language, task, value):
 def table(made_study):
     """Source and Align, which has two seeds, on two tasks in two languages; Mean lacks one."""
 
-    def build(*averages):
+    def build(*averages, **options):
         made_study.settings["reference"] = {"strategy": FULL}
         for language, shift in (("te-made", 0.0), ("el-made", 0.2)):
             for task, value in zip(TASKS, (0.2, 0.4), strict=True):
@@ -31,7 +35,7 @@ def table(made_study):
                 if (language, task) != ("el-made", "boolq"):
                     score(made_study, ("big", "mean", FULL, 0), language, task, value)
         study = read_study(made_study.settings, made_study.inputs)
-        (item,) = read_items([{"item": "results", "averages": list(averages)}])
+        (item,) = read_items([{"item": "results", "averages": list(averages), **options}])
         return results(study.part(item))
 
     return build
@@ -80,3 +84,48 @@ def test_an_average_of_some_columns_leaves_the_others_out():
     means = average_columns([average], columns)
     assert means == {("", "Avg", "f1"): [("te", "a", "f1"), ("te", "c", "f1")]}
     assert in_order(columns, means) == [*columns, ("", "Avg", "f1")]
+
+
+@pytest.mark.parametrize(
+    ("options", "align", "mean"),
+    [
+        # Align has 0.35 and Mean 0.2 where Source has 0.2, see the fixture.
+        ({"change": "percent"}, "+75.0 %", "0.0 %"),
+        ({"change": "share"}, "175.00 %", "100.00 %"),
+        ({"change": "times"}, "1.75×", "1.00×"),
+        ({"change": "share", "relative_to": "align"}, "", "57.14 %"),
+    ],
+)
+def test_a_change_is_of_the_kind_and_from_the_model_that_the_item_names(
+    table, options, align, mean
+):
+    rows = {row.stub[-1]: row.cells[0].change for row in table(**options).rows}
+    assert (rows["Align"], rows["Mean"]) == (align, mean)
+
+
+def test_numbers_of_logs_cards_and_vocabularies_are_scores(made_study):
+    cell = ("m", "te-made", "expand-500", "mean", "full-clm-512", 0)
+    made_study.settings["reference"] = {"strategy": "full-clm-512"}
+    made_study.record(cell, "ppl", "perplexity", {"bits_per_byte": 1.0})
+    made_study.trained(cell, 2.0, 1.0, steps=60, parameters=7)
+    made_study.vocabulary("te-made", new_tokens=500, source="m")
+    made_study.initialized("te-made", "mean", source="m")
+    log = Path(next(iter(made_study.inputs["training"]))) / "log.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if line["event"] == "step":
+            line["loss"] = 4.0 - line["step"] / 20  # 3.95 to 1.0, running means of two steps
+        else:
+            line["perplexity"] = math.exp(3 - line["step"] / 60)
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    names = {
+        "last_loss": 1.0, "validation_loss_33": 3 - 1 / 3, "validation_loss_100": 2.0,
+        # The mean of steps 40 and 41 is 1.975, the first that is at most 2.
+        "tokens_to_loss_2": 41 * 512 / 1e6, "total_parameters": 7, "copied_tokens": 1500,
+        "new_tokens": 500,
+    }  # fmt: skip
+    tasks = ["training", "initialization", "vocabulary"]
+    (item,) = read_items([{"item": "results", "tasks": tasks, "metrics": list(names)}])
+    table = results(read_study(made_study.settings, made_study.inputs).part(item))
+    by_metric = table.data.set_index("metric")["mean"].to_dict()
+    assert by_metric == pytest.approx(names)

@@ -189,3 +189,18 @@ def test_files_that_are_none_are_refused(tmp_path):
         read_published([path])
     with pytest.raises(UserError, match="cannot be read as CSV"):
         read_published([tmp_path / "nowhere.csv"])
+
+
+def test_the_numbers_of_another_study_stand_beside_those_of_this_one(made, tmp_path):
+    row = dict(zip(AXES, ALIGN, strict=True)) | {"value": "15"}
+    path = numbers(tmp_path, row)
+    made.inputs["reports"] = tmp_path
+    table = build(made, path, beside="made-as-published")
+    assert any("its report does not exist yet" in note for note in table.notes)
+    other = tmp_path / "made-as-published" / "tables" / "published.csv"
+    other.parent.mkdir(parents=True)
+    build(made, path).data.assign(here=15.5).to_csv(other, index=False)
+    table = build(made, path, beside="made-as-published")
+    assert [head for _, head in table.columns[:3]] == ["Paper", "made-as-published", "made"]
+    assert [cell.text for cell in table.rows[0].cells[:3]] == ["15.0", "15.5", "16.0"]
+    assert table.data["here_made-as-published"].tolist() == [15.5]

@@ -3,8 +3,10 @@
 import math
 from pathlib import Path
 
+import pandas
 import pytest
 
+from lexigraft.report.drawing import save
 from lexigraft.report.figures.speed_quality import speed_quality
 from lexigraft.report.figures.target_token_share import target_token_share
 from lexigraft.report.figures.vocabulary_size import vocabulary_size
@@ -110,3 +112,15 @@ def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):
     for axis, speed_up in zip(figure.axes, (2**5, 2**7), strict=True):
         points = [container.lines[0].get_xdata()[0] for container in axis.containers]
         assert points == [1, speed_up]
+
+
+def test_a_figure_is_saved_with_the_data_that_it_draws(sized, tmp_path):
+    save(draw(vocabulary_size, sized), tmp_path, "sizes")
+    drawn = pandas.read_csv(tmp_path / "sizes.csv")
+    rows = drawn[(drawn["panel"] == "Telugu") & (drawn["series"] == "Mean")]
+    quality = rows[rows["vertical"].str.endswith("chrF")]
+    assert quality[["x", "y"]].values.tolist() == [["50", 12.5], ["500", 11.5], ["5K", 13.5]]
+    # Two runs of one seed that differ by one.
+    assert quality["deviation"].tolist() == pytest.approx([0.5**0.5] * 3)
+    levels = drawn[(drawn["panel"] == "Telugu") & drawn["series"].isin(["Source", "LAPT"])]
+    assert levels["x"].isna().all() and levels["y"].tolist()[:2] == [10.5, 12.5]

@@ -104,7 +104,7 @@ def text_costs(study: StudyResults, trained: Sequence[Model], source: str, langu
 def _generation_times(study: StudyResults, source: str, language: str) -> dict[str, float]:
     """Seconds to generate 1,000 held-out sentences by vocabulary: Source's, and means of others."""
     measured = select(study.summary, source=source, language=language)
-    rates = measured[measured["metric"].str.startswith(_STEP_SPEED)]
+    rates = measured[measured["metric"].str.fullmatch(rf"{_STEP_SPEED}\d+")]
     if rates.empty:
         return {}
     rates = rates[rates["task"] == rates["task"].iloc[0]]

@@ -3,23 +3,26 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
+import pandas
 from pandas import DataFrame
 from pydantic import Field
 
 from lexigraft.cells import is_aliased
 from lexigraft.report.frame import CELL, StudyResults
-from lexigraft.report.items import Name, Names, Options, Refers, ScoreOptions, table
+from lexigraft.report.items import CARD_TASKS, Name, Names, Options, Refers, ScoreOptions, table
 from lexigraft.report.names import metric
 from lexigraft.report.published import Published, Score
-from lexigraft.report.table import Row, Table, TableCell, number_cell
+from lexigraft.report.table import MISSING, Row, Table, TableCell, number_cell
 
 # A score is within the spread if it differs from the paper's by at most this many deviations.
 _DEVIATIONS = 2
 # The end of the name of an initializer, vocabulary or strategy that computes what the authors' code
 # does; their numbers are printed under the name without it.
 _AS_PUBLISHED = "-as-published"
+_PLACE = ("paper", "table", "row", "column")  # what identifies a number
 
 
 class StandsFor(Options):
@@ -56,6 +59,14 @@ class PublishedOptions(ScoreOptions):
         "the `replace` of a study that has a `base`",
     )
 
+    beside: Annotated[
+        Name | None,
+        Field(
+            description="another study, whose numbers in its item of the same name stand beside "
+            "those of this one, such as the paper's `-as-published`"
+        ),
+    ] = None
+
 
 @table(
     title="Comparison with the paper",
@@ -87,7 +98,7 @@ def published(study: StudyResults) -> Table | None:
     def matching(printed: Score) -> list[tuple[str, dict[str, Any]]]:
         """The scores here with the names of a printed one, each with a label for its row."""
         cell = {axis: names_here(name) for axis, name in printed.cell.items()}
-        return [
+        matches = [
             (labels[0], score)
             for task in names_here(printed.task)
             if not item.tasks or task in item.tasks
@@ -100,7 +111,11 @@ def published(study: StudyResults) -> Table | None:
                 ]
             )
         ]
+        # All cells with a vocabulary have its numbers.
+        return matches[:1] if printed.task in CARD_TASKS else matches
 
+    beside = item.option("beside")
+    others = _numbers_of(study.reports, beside, item.name) if beside else {}
     rows, data = [], []
     unmatched: Counter[str] = Counter()
     several = len({printed.paper for printed in numbers}) > 1
@@ -115,21 +130,25 @@ def published(study: StudyResults) -> Table | None:
         for matches in zip(*parts, strict=True):
             label, score = matches[0][0], _mean([score for _, score in matches])
             difference, within = float(score["mean"] - printed.value), _within(printed, score)
-            cells = []
-            for value, spread in (
+            place = {name: getattr(printed, name) for name in _PLACE}
+            other = others.get(tuple(place.values()), {})
+            shown = [
                 (printed.value, printed.spread),
+                *([(other.get("here"), other.get("std"))] if beside else []),
                 (score["mean"], score["std"]),
-            ):
-                deviation = number_cell(spread, decimals)
-                deviation_text = "" if deviation.value is None else deviation.text
-                cells.append(replace(number_cell(value, decimals), deviation=deviation_text))
+            ]
+            cells = [
+                replace(number_cell(value, decimals),
+                        deviation=number_cell(spread, decimals).text.strip(MISSING))
+                for value, spread in shown
+            ]  # fmt: skip
             cells.append(number_cell(difference, decimals, sign=True))
             cells.append(TableCell(within) if within else TableCell())
             location = f"{f'{printed.paper}, ' if several else ''}Table {printed.table}"
             left = (location, printed.row + label, printed.column)
             rows.append(Row(left, tuple(cells), group=location))
             data.append({
-                **{name: getattr(printed, name) for name in ("paper", "table", "row", "column")},
+                **place,
                 **{axis: score.get(axis) for axis in (*CELL, "task", "metric")},
                 "published": printed.value,
                 "published_spread": printed.spread,
@@ -137,6 +156,7 @@ def published(study: StudyResults) -> Table | None:
                 "difference": difference,
                 "within": within,
                 **{name: score.get(name) for name in ("std", "over", "n_seeds", "n_runs")},
+                **({f"here_{beside}": other.get("here")} if beside else {}),
             })  # fmt: skip
     if not rows:
         return None
@@ -153,48 +173,38 @@ def published(study: StudyResults) -> Table | None:
         notes.append(
             f"Not compared: {unmatched.total()} of {len(numbers)} numbers of the paper ({reasons})."
         )
-    heads = [("", "Paper"), ("", "Here"), ("", "Difference"), ("", "Within the spread")]
+    here = [beside, study.name] if beside else ["Here"]
+    if beside and not others:
+        notes.append(f"{beside}: its report does not exist yet; build it, then this one again.")
+    heads = [("", head) for head in ("Paper", *here, "Difference", "Within the spread")]
     return Table(("Table", "Row", "Column"), heads, rows, DataFrame(data), notes)
 
 
 def _scores(study: StudyResults) -> dict[tuple[str, str], list[tuple[dict[str, Any], list]]]:
-    """Task and metric -> each score, with the names of its cell in papers and their labels.
-
-    Numbers of tokens have `vocabulary` or `initialization` as their task, those of the cards of
-    trained cells `training`. The ratio of a speed to the source model's is `<metric>_over_source`.
-    """
+    """Task and metric -> each score, with the names of its cell in papers and their labels."""
     stands_for: Mapping[str, StandsFor] = study.item.option("stands_for") or {}
     # An item that selects initializers contains the rows of their aliases already.
     aliases = () if "initializer" in study.item.where else (study.whole or study).aliases
-    training = study.training
-    numbers = training.select_dtypes("number").columns.difference(["seed"])
-    frames = {
-        "vocabulary": study.fragmentation,
-        "initialization": study.initialization.rename(columns={"statistic": "metric"}),
-        "training": training.melt(CELL, numbers, var_name="metric"),
-    }
-    summary = study.summary
-    speeds = summary[summary["metric"].str.contains("_per_second") & (summary["source_mean"] > 0)]
-    ratios = {name: speeds[name] / speeds["source_mean"] for name in ("mean", "std")}
-    speed_ups = speeds.assign(**ratios, metric=speeds["metric"] + "_over_source")
-    summaries = [summary, speed_ups]
-    for task, frame in frames.items():
-        axes = [axis for axis in CELL if axis in frame]
-        groups = frame.groupby([*axes, "metric"], sort=False)["value"]
-        summary = groups.agg(["mean", "std"]).reset_index()
-        summaries.append(summary.assign(task=task, over="seeds", n_seeds=groups.size().to_numpy()))
     scores: dict[tuple[str, str], list[tuple[dict[str, Any], list]]] = {}
-    for summary in summaries:
-        axes = [axis for axis in CELL if axis in summary]
-        for score in summary.to_dict("records"):
-            cell = {axis: score[axis] for axis in axes}
-            if represented := stands_for.get(cell["source"]):
-                cell |= represented.model_dump(exclude_none=True)
-            of_metric = scores.setdefault((score["task"], score["metric"]), [])
-            of_metric.append(
-                (score, names_in_papers(cell, aliases if "initializer" in cell else ()))
-            )
+    for score in study.with_card_scores().summary.to_dict("records"):
+        cell = {axis: score[axis] for axis in CELL}
+        if represented := stands_for.get(cell["source"]):
+            cell |= represented.model_dump(exclude_none=True)
+        of_metric = scores.setdefault((score["task"], score["metric"]), [])
+        of_metric.append((score, names_in_papers(cell, aliases)))
     return scores
+
+
+def _numbers_of(reports: Path | None, study: str, name: str) -> dict[tuple, dict[str, Any]]:
+    """The place of each number in the paper -> the row of a table of another study's report.
+
+    Empty if the report has not been built.
+    """
+    file = (reports or Path()) / study / "tables" / f"{name}.csv"
+    if not file.is_file():
+        return {}
+    rows = pandas.read_csv(file, dtype=dict.fromkeys(_PLACE, str)).to_dict("records")
+    return {tuple(row[name] for name in _PLACE): row for row in reversed(rows)}
 
 
 def _mean(scores: list[dict[str, Any]]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def results(study: StudyResults) -> Table | None:
     if not initializer:
         return scores
     unit = study.item.option("speed")
-    shown = metric(f"{unit}_speed_up_batch_1")
+    shown = metric(f"{unit}_per_second_batch_1_over_source")
     speeds, rows, data = speed_up_of(study), [], [scores.data]
     for source in dict.fromkeys(model.source for model in every_model):
         rows += [row for row in scores.rows if row.group == source]

@@ -11,11 +11,14 @@ from lexigraft.report.models import TableOptions, models
 from lexigraft.report.rendering import number
 from lexigraft.report.table import Table
 
-# Names of items -> names of records, for the speeds that are comparable across vocabularies.
-_SAME_TEXT = {
-    "characters_per_second": "same_text_characters_per_second",
-    "bytes_per_second": "same_text_bytes_per_second",
-    "speed_up": "same_text_characters_speed_up",
+# Names of items -> those of records, without the batch size. Numbers of the same text are
+# comparable across vocabularies.
+_RECORDED = {
+    "characters_per_second": "same_text_characters_per_second_batch_{}",
+    "bytes_per_second": "same_text_bytes_per_second_batch_{}",
+    "speed_up": "same_text_characters_per_second_batch_{}_over_source",
+    "answer_tokens_speed_up": "answer_tokens_per_second_batch_{}_over_source",
+    "answer_characters_speed_up": "answer_characters_per_second_batch_{}_over_source",
 }
 _DEFAULT = ("steps_per_sentence", "tokens_per_second", "characters_per_second", "speed_up")
 
@@ -64,10 +67,12 @@ def speed(study: StudyResults) -> Table | None:
         return None
     of_tasks = study.summary[study.summary["task"].isin(measured["task"])]
     recorded = {*of_tasks["metric"]}
-    contents = [_SAME_TEXT.get(name, name) for name in item.metrics or _DEFAULT]
-    batches = sorted({int(name.rsplit("_", 1)[1]) for name in measured["metric"]})
-    pairs = product(batches, contents)
-    names = [name if name in recorded else f"{name}_batch_{batch}" for batch, name in pairs]
+    batches = measured["metric"].str.extract(r"_batch_(\d+)$")[0].dropna().astype(int).unique()
+    pairs = product(sorted(batches), item.metrics or _DEFAULT)
+    names = [
+        name if name in recorded else _RECORDED.get(name, f"{name}_batch_{{}}").format(batch)
+        for batch, name in pairs
+    ]
     scored = {*measured[["language", "task"]].itertuples(index=False, name=None)}
     columns = [
         (language, task, name)
