@@ -29,9 +29,19 @@ os.environ["COLUMNS"] = "100"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-import pytest  # noqa: E402 (the environment must be set before anything imports numpy)
+import hypothesis  # noqa: E402 (the environment must be set before anything imports numpy)
+import pytest  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# A busy machine is no failure, so nothing is timed.
+hypothesis.settings.register_profile(
+    "untimed",
+    deadline=None,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("untimed")
 
 # Most small objects of tests are long-lived, such as a tokenizer's tokens and merges: frequent
 # garbage collection takes a fifth of the time.

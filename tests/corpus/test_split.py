@@ -169,7 +169,7 @@ def test_a_part_is_as_large_as_asked_for_or_as_the_rule_says(count, train, heldo
     assert not {*split.train} & {*split.heldout, *(target for _, target in split.translation)}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.permutations(range(60)), st.integers(1, 6), st.sampled_from([None, 30]))
 def test_held_out_text_of_the_end_is_of_the_last_tenth_and_the_rest_of_it_in_no_part(
     numbers, wanted, limit

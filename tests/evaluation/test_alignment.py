@@ -38,7 +38,7 @@ def test_bleu_of_single_tokens_by_hand():
 
 
 @given(PAIRS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @pytest.mark.filterwarnings("ignore:\\nThe hypothesis contains 0 counts")
 def test_bleu_is_nltks(pairs):
     outputs, references = zip(*pairs, strict=True)

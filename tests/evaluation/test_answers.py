@@ -70,7 +70,7 @@ ANSWERS = st.lists(WORDS, max_size=6).flatmap(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(ANSWERS, st.lists(ANSWERS, min_size=1, max_size=3))
 def test_scores_are_those_of_the_published_script(harness, answer, references):
     for language in ("en", "de", "es", "vi", "hi", "zh"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import regex
 import sacrebleu
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lexigraft.evaluation.answers import mlqa_words
@@ -119,7 +119,6 @@ def test_worked_examples(prediction, reference, expected):
 words = st.lists(st.sampled_from(["ένα", "δύο", "က", "ခ", "x"]), max_size=7)
 
 
-@settings(deadline=None)
 @given(words, words)
 def test_the_score_is_the_f_measure_of_the_longest_common_subsequence(prediction, reference):
     common = longest_common(prediction, reference)

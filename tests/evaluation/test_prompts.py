@@ -224,9 +224,8 @@ def length(tokenizer, text):
 
 @settings(
     max_examples=40,
-    deadline=None,
     database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     article=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=40),

@@ -40,7 +40,6 @@ def test_applied_to_the_identity_it_returns_the_recipe(recipe):
 
 
 @given(recipes(), st.sampled_from([torch.float16, torch.bfloat16, torch.float32, torch.float64]))
-@settings(deadline=None)
 def test_rows_of_source_and_padding_are_bit_identical_in_torch(recipe, dtype):
     matrix = torch.randn(recipe.n_source, 5, generator=torch.manual_seed(1)).to(dtype)
     matrix[0, 0] = -0.0
@@ -52,7 +51,6 @@ def test_rows_of_source_and_padding_are_bit_identical_in_torch(recipe, dtype):
 
 
 @given(recipes())
-@settings(deadline=None)
 def test_numpy_and_torch_give_the_same_rows(recipe):
     matrix = np.random.default_rng(2).normal(size=(recipe.n_source, 5)).astype(np.float32)
     assert np.array_equal(recipe.apply(torch.from_numpy(matrix)).numpy(), recipe.apply(matrix))
@@ -88,7 +86,7 @@ def test_only_floating_point_matrices_are_accepted(matrix):
 
 
 @given(recipes())
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_a_saved_recipe_is_read_back_and_equal_recipes_are_equal_files(tmp_path_factory, recipe):
     folder = tmp_path_factory.mktemp("recipe")
     recipe.save(folder / "one.npz")

@@ -29,7 +29,7 @@ def loss_of(found, score):
 
 
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
     # Noise of 7 kinds of token at most is not drawn, but exact.
     score = np.random.default_rng(0).normal(size=(7, 7))
@@ -45,7 +45,7 @@ def test_the_loss_of_all_batches_is_the_definition(sentences, window, size):
 
 
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9), st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_only_pairs_of_centres_are_batched(sentences, window, size, data):
     text = TokenStream.from_sentences(sentences)
     n = len(text.tokens)
@@ -135,7 +135,7 @@ def test_the_loss_equals_that_of_gensim(telugu):
 
 
 @given(SENTENCES, st.integers(1, 4), st.integers(1, 9))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_an_epoch_pairs_every_token_with_its_neighbours_once(sentences, window, size):
     text = TokenStream.from_sentences(sentences)
     found = np.zeros((7, 7))

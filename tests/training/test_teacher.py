@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lexigraft.inference.chunked_logits import IGNORED
@@ -147,7 +147,7 @@ def chunks_by_hand(own, other, tokens):
     return found
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.data())
 def test_chunks_of_whole_texts_are_the_shortest_spans_with_the_same_bytes(family, telugu, data):
     own, other = (family[data.draw(st.sampled_from(["bytes", "eos", "expanded"]))] for _ in "ab")
@@ -163,7 +163,7 @@ def test_chunks_of_whole_texts_are_the_shortest_spans_with_the_same_bytes(family
     assert [ours, theirs] == expected
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.data())
 def test_a_chunk_of_a_cut_sequence_is_the_same_bytes_in_both(family, telugu, english, data):
     own, other = (family[data.draw(st.sampled_from(sorted(family)))] for _ in "ab")

@@ -49,7 +49,7 @@ def one_merge_at_a_time(symbols, rank, places):
 LETTERS = strategies.text(alphabet="ab", min_size=1, max_size=30)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(LETTERS, strategies.data(), strategies.sampled_from([PairRules, PieceRules]))
 def test_a_word_is_segmented_as_by_one_merge_at_a_time(word, data, kind):
     known, merges = ["a", "b"], []

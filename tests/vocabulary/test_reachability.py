@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
@@ -32,7 +32,7 @@ def merges(draw):
 
 
 @given(merges())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 def test_unreachable_tokens_are_those_that_no_short_text_contains(byte_tokenizer, pairs):
     tokenizer = byte_tokenizer(*pairs)
     texts = ["".join(letters) for size in range(1, 7) for letters in product("abc", repeat=size)]

@@ -198,7 +198,7 @@ def vocabularies(draw):
 
 
 @given(vocabularies(), st.lists(st.text("abc é", max_size=12), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_it_equals_the_definition(byte_level, vocabulary, corpus):
     old, new, new_first = vocabulary
     source = byte_level(old)
@@ -256,7 +256,7 @@ def test_letters_that_a_normalizer_splits_keep_their_position(byte_level, row):
 
 
 @given(vocabularies(), st.lists(st.text("abc é", max_size=12), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_where_every_occurrence_covers_the_same_tokens_it_equals_the_mean(
     byte_level, vocabulary, corpus
 ):
