@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Set
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -29,6 +30,11 @@ WORKFLOW = sorted((REPOSITORY / "workflow").rglob("*.py"))
 HEAVY = ("torch", "transformers", "numpy", "pandas", "scipy", "datasets")
 
 
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def module_name(file: Path) -> str:
     parts = file.relative_to(REPOSITORY).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
@@ -37,7 +43,7 @@ def module_name(file: Path) -> str:
 def imported(file: Path, known: Set[str]) -> set[str]:
     """Which of the known modules a file imports anywhere: in functions and for types alone too."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(file)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -89,7 +95,7 @@ def test_the_library_never_imports_the_workflow(imports):
 def test_no_two_public_classes_have_one_name():
     files = defaultdict(list)
     for file in (*MODULES, *WORKFLOW):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(file)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files[node.name].append(str(file.relative_to(REPOSITORY)))
     assert {name: places for name, places in files.items() if len(places) > 1} == {}
@@ -112,8 +118,7 @@ def test_papers_are_called_by_name():
 def test_modules_import_names_from_the_modules_that_define_them():
     packages = {f"lexigraft.{name}" for name in PACKAGES} | {"lexigraft"}
     for file in MODULES:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        for node in ast.walk(tree(file)):
             if isinstance(node, ast.ImportFrom):
                 assert node.level == 0, f"{file}: a relative import"
                 if node.module in packages:
@@ -184,7 +189,7 @@ def test_every_pin_is_in_the_lock():
 def test_what_reads_json_expects_all_that_it_raises():
     """`json.loads` raises ValueError for a long number, RecursionError for deep nesting."""
     for file in [*MODULES, *WORKFLOW]:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(file)):
             expected = (
                 ast.unparse(node.type) if isinstance(node, ast.ExceptHandler) and node.type else ""
             )

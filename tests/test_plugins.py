@@ -1,5 +1,6 @@
 """Plug-ins: kinds from files of the user, and from installed packages."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from lexigraft.errors import UserError
 from lexigraft.initialization.registry import declaration
 from lexigraft.plugins import load_plugins, with_digests
 from lexigraft.training.registry import objective
+from tests import preloaded_python
+from tests.conftest import REPOSITORY
 
 METHODS = '''
 from lexigraft.initialization.interface import RecipeInitializer
@@ -60,14 +63,18 @@ def test_a_file_adds_its_kinds(tmp_path):
 
 def test_versions_of_its_kinds_change_with_the_code(tmp_path):
     versions = {"stage": 1, "initializer changed": 3, "objective clm": 1}
-    code = (
-        "from lexigraft.plugins import load_plugins, with_digests; import sys;"
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from lexigraft.plugins import load_plugins, with_digests; import sys\n"
         f"load_plugins(sys.argv[1:]); print(with_digests({versions}))"
     )
 
     def in_a_new_process() -> dict[str, int | str]:
-        command = [sys.executable, "-c", code, str(file)]
-        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        command = [preloaded_python.python(), str(script), str(file)]
+        environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+        result = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        )
         return eval(result.stdout)
 
     file = write(tmp_path, "changed")

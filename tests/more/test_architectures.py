@@ -6,6 +6,7 @@ from transformers.models.auto import modeling_auto
 
 from lexigraft.errors import UserError
 from tests.architectures import check_that_tokens_keep_their_rows, logits, tiny_model
+from tests.source.test_auto_tokenizer import TYPES, check_written
 
 CAUSAL = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 MASKED = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -34,3 +35,7 @@ def test_each_tensor_with_a_row_per_token_follows_its_token(auto, model_type, tm
                 check_that_tokens_keep_their_rows(*arguments)
         else:
             check_that_tokens_keep_their_rows(*arguments)
+
+
+def test_a_written_tokenizer_is_the_same_for_models_of_every_type(tmp_path):
+    check_written(tmp_path, {"byte-level-bpe": TYPES})

@@ -52,6 +52,7 @@ TYPES = sorted(
     {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_MASKED_LM_MAPPING_NAMES} - WITHOUT_CONFIG
 )
 ONE_TYPE_PER_CLASS = list({TOKENIZER_MAPPING_NAMES.get(kind): kind for kind in TYPES}.values())
+FAMILIES = ("byte-level-bpe", "sentencepiece-bpe")
 # What transformers alone sees of each folder.
 LOOK = """
 import json, os, sys
@@ -59,10 +60,10 @@ os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 from transformers import AutoTokenizer
 
 assert "lexigraft" not in sys.modules
-folders, sentences = json.load(sys.stdin)
+folders, trusted, sentences = json.load(sys.stdin)
 seen = {}
 for folder in folders:
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=folder in trusted)
     seen[folder] = [
         tokenizer(sentences)["input_ids"],
         tokenizer.batch_decode(tokenizer(sentences)["input_ids"], skip_special_tokens=True),
@@ -74,10 +75,10 @@ json.dump(seen, sys.stdout, default=str)
 """
 
 
-def seen_by_transformers(folders, sentences=SENTENCES):
+def seen_by_transformers(folders, trusted=()):
     run = subprocess.run(
         [sys.executable, "-I", "-c", LOOK],
-        input=json.dumps([[str(folder) for folder in folders], sentences]),
+        input=json.dumps([[*map(str, folders)], [*map(str, trusted)], SENTENCES]),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return json.loads(run.stdout)
@@ -90,23 +91,32 @@ def trained(family):
     return tokenizer
 
 
-@pytest.mark.parametrize(
-    ("family", "types"), [("byte-level-bpe", TYPES), ("sentencepiece-bpe", ONE_TYPE_PER_CLASS)]
-)
-def test_a_written_tokenizer_is_the_same_for_models_of_every_type(family, types, tmp_path):
-    tokenizer = trained(family)
-    folders = [tmp_path / kind for kind in types]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "config.json").write_text(json.dumps({"model_type": folder.name}))
-        write_tokenizer(tokenizer, folder)
-    ids = tokenizer(SENTENCES)["input_ids"]
-    texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
-    for folder, (seen, decoded, settings, roles) in seen_by_transformers(folders).items():
-        assert seen == ids, folder
-        assert decoded == texts, folder
-        assert settings["padding_side"] == "left", folder
-        assert roles == tokenizer.special_tokens_map, folder
+def check_written(folder, types):
+    """A written tokenizer is the same beside models of these types, with and without trust.
+
+    `types` are model types by the family of the tokenizer.
+    """
+    tokenizers, folders = {family: trained(family) for family in types}, []
+    for family, tokenizer in tokenizers.items():
+        for kind in [*types[family], "trusted"]:
+            folders.append(folder / family / kind)
+            folders[-1].mkdir(parents=True)
+            config = {"model_type": kind.replace("trusted", "qwen2")}
+            (folders[-1] / "config.json").write_text(json.dumps(config))
+            write_tokenizer(tokenizer, folders[-1])
+    seen = seen_by_transformers(folders, [path for path in folders if path.name == "trusted"])
+    for path in folders:
+        tokenizer = tokenizers[path.parent.name]
+        ids, decoded, settings, roles = seen[str(path)]
+        assert ids == tokenizer(SENTENCES)["input_ids"], path
+        assert decoded == tokenizer.batch_decode(ids, skip_special_tokens=True), path
+        assert settings["padding_side"] == "left", path
+        assert roles == tokenizer.special_tokens_map, path
+
+
+def test_a_written_tokenizer_is_the_same_for_models_of_every_class(tmp_path):
+    """tests/more/test_architectures.py has all types of models."""
+    check_written(tmp_path, dict.fromkeys(FAMILIES, ONE_TYPE_PER_CLASS))
 
 
 def test_a_written_tokenizer_can_be_read_and_written_again(tmp_path):
@@ -231,18 +241,6 @@ def test_the_code_of_a_source_is_not_named(tmp_path):
     file.write_text(json.dumps(json.loads(file.read_text()) | code))
     write_tokenizer(load_tokenizer(source), written)
     assert "auto_map" not in json.loads((written / "tokenizer_config.json").read_text())
-
-
-def test_code_that_is_trusted_loads_the_same_tokenizer(tmp_path):
-    tokenizer = trained("byte-level-bpe")
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
-    write_tokenizer(tokenizer, tmp_path)
-    trusting = LOOK.replace("trust_remote_code=False", "trust_remote_code=True")
-    run = subprocess.run(
-        [sys.executable, "-I", "-c", trusting], input=json.dumps([[str(tmp_path)], SENTENCES]),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(run.stdout)[str(tmp_path)][0] == tokenizer(SENTENCES)["input_ids"]
 
 
 def test_word_pieces_of_a_class_written_in_python_are_refused_in_one_line(tmp_path):
