@@ -1,5 +1,6 @@
 """Explanations of tokens' rows and statistics of recipes, for users and reports."""
 
+import math
 import unicodedata
 from collections.abc import Callable
 from itertools import pairwise
@@ -8,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.matrix import Matrix, mean_norm, row_mean
+from lexigraft.initialization.matrix import Matrix, in_hull, mean_norm, row_mean
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
 
 _MAX_PARTS = 12
 _EXAMPLES = 12
+_HULL_SAMPLE = 100  # rows
 _SUM_TOLERANCE = 1e-6
 _ROW_STATISTICS = (
     *("share_recipe", "share_copy", "share_fallback", "mean_nonzeros", "mean_entropy"),
@@ -117,8 +119,8 @@ def recipe_statistics(
     share_recipe, share_copy (an exact copy of one source row) and share_fallback, which sum to one;
     mean_nonzeros, the number of source rows in a recipe; mean_entropy, in nats, of the weights'
     magnitudes; share_in_hull (rows non-negative and summing to one: CW2V, section 3.3; None if rows
-    are projected or scaled); largest_hub (number of new tokens that use the most used source token)
-    and largest_hub_token, its text. All but the first are None if there are no new tokens.
+    are projected, scaled or drawn); largest_hub (number of new tokens that use the most used source
+    token) and largest_hub_token, its text. All but the first are None if there are no new tokens.
     """
     new_tokens = len(recipe.new_ids)
     if not new_tokens:
@@ -155,7 +157,7 @@ def recipe_statistics(
         "share_fallback": (new_tokens - len(covered_ids)) / new_tokens,
         "mean_nonzeros": float(nonzeros @ n_tokens / new_tokens),
         "mean_entropy": float(entropy @ n_tokens / new_tokens),
-        # Weights alone do not determine where a projected or scaled row lies.
+        # Weights alone do not determine where a projected, scaled or drawn row lies.
         "share_in_hull": float(in_hull @ n_tokens / new_tokens) if recipe.is_linear else None,
         "largest_hub": int(uses_of_source.max()),
         "largest_hub_token": source_text(source_bytes, int(uses_of_source.argmax())),
@@ -171,14 +173,18 @@ def row_geometry(
     """Direction and length of the new rows, relative to the source tokens' rows.
 
     `cosine_to_mean` is the mean cosine between the new rows and the mean source row;
-    `relative_norm` the mean length of the new rows divided by that of the source rows; None where
-    undefined. `matrix` [n_source, h] is the source's `which` matrix, `source_ids` its rows without
-    padding.
+    `relative_norm` the mean length of the new rows divided by that of the source rows. If the rows
+    are not determined by weights, `share_in_hull` is the share of a sample that lies in the convex
+    hull of the source rows (CW2V, appendix F). None where undefined or not decided. `matrix`
+    [n_source, h] is the source's `which` matrix, `source_ids` its rows without padding.
     """
     mean = row_mean(matrix, source_ids)
     n_new = len(initialization.new_ids)
     products, squares = np.zeros(n_new), np.zeros(n_new)
+    sample = np.unique(np.linspace(0, n_new - 1, min(n_new, _HULL_SAMPLE)).astype(np.int64))
+    sampled_rows = np.zeros((len(sample), matrix.shape[1]))
     for columns, values in initialization.new_rows(matrix, which):
+        sampled_rows[:, columns] = values[sample]
         products += values @ mean[columns].astype(values.dtype)
         squares += np.einsum("ij,ij->i", values, values)
     geometry: dict[str, float | None] = {"cosine_to_mean": None, "relative_norm": None}
@@ -189,6 +195,9 @@ def row_geometry(
         geometry["cosine_to_mean"] = float((products / (norms * length)).mean())
     if source_norm := mean_norm(matrix, source_ids):
         geometry["relative_norm"] = float(norms.mean() / source_norm)
+    if isinstance(initialization, DenseRows) or not initialization.recipe(which).is_linear:
+        share = float(in_hull(matrix, source_ids, sampled_rows).mean())
+        geometry["share_in_hull"] = None if math.isnan(share) else share
     return geometry
 
 

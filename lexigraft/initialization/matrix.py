@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
+from scipy.linalg import eigh, pinvh
 
 from lexigraft.errors import UserError
 
@@ -104,6 +104,27 @@ def row_covariance(matrix: Matrix, ids: np.ndarray, mean: np.ndarray) -> np.ndar
     """Covariance [h, h] of the rows `ids` (divided by n), float64, given their mean."""
     centred = (rows - mean for rows in _row_blocks(matrix, ids))
     return sum(rows.T @ rows for rows in centred) / len(ids)
+
+
+def in_hull(matrix: Matrix, ids: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Whether points [k, h] are in the convex hull of the rows `ids`: 1, 0 or NaN if not decided.
+
+    With mean m and covariance C of the rows e, a point r is the sum of all rows with the weights
+    (1 + s) / n, where s = (e - m) C⁻¹ (r - m): it is in the hull if none is negative. It is not in
+    the hull if (r - m) C⁻¹ (r - m) is larger than every s, since a hyperplane then separates them.
+    """
+    mean = row_mean(matrix, ids)
+    covariance = row_covariance(matrix, ids, mean)
+    offsets = points - mean
+    directions = offsets @ pinvh(covariance)
+    lowest, highest = np.full(len(points), np.inf), np.full(len(points), -np.inf)
+    for rows in _row_blocks(matrix, ids):
+        scores = (rows - mean) @ directions.T
+        lowest = np.minimum(lowest, scores.min(axis=0))
+        highest = np.maximum(highest, scores.max(axis=0))
+    is_in_span = np.isclose(directions @ covariance, offsets, rtol=1e-3, atol=1e-6).all(axis=1)
+    is_outside = ~is_in_span | (np.einsum("ij,ij->i", offsets, directions) > highest * (1 + 1e-6))
+    return np.where(is_outside, 0.0, np.where(lowest >= -1, 1.0, np.nan))
 
 
 def mean_norm(matrix: Matrix, ids: np.ndarray) -> float:

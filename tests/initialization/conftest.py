@@ -187,3 +187,9 @@ def random_vectors():
         return TokenVectors(tokens, drawn.astype(np.float32))
 
     return build
+
+
+@pytest.fixture(scope="session")
+def many_new(byte_level):
+    """A source of 257 tokens, one of them special, and a target with 1,500 tokens more."""
+    return byte_level([]), byte_level([("a" + "b" * n, "b") for n in range(1500)])

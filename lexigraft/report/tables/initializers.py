@@ -78,13 +78,14 @@ def initializers(study: StudyResults) -> Table | None:
     )
     notes = [
         "Means over seeds where an initializer draws at random. Entropy in nats. In hull: no "
-        "weight of a recipe is negative and they sum to one. Norm: mean norm of the new rows over "
+        "weight of a recipe is negative and they sum to one; of drawn and projected rows, a sample "
+        "of 100 is tested. Norm: mean norm of the new rows over "
         "that of the source rows. Seconds include the training of any vectors."
     ]
     if any(cell.value is None for row in rows for cell in row.cells):
         notes.append(
-            f"{MISSING}: rows drawn at random have no recipe; whether projected rows (OFA) are in "
-            "the hull is not known."
+            f"{MISSING}: rows drawn at random have no recipe; in hull: at least one row of the "
+            "sample could not be decided."
         )
     heads = [shown.head for shown in columns.values()]
     return Table(vocabulary_stub_names(study, "Initializer"), heads, rows, means, notes)
