@@ -21,7 +21,7 @@ from lexigraft.yaml_files import read_yaml
 from workflow import records
 from workflow.config.registries import ROOT, open_study
 from workflow.jobs import jobs_of
-from workflow.papers import paper_table
+from workflow.papers import paper_table, published_table
 from workflow.records import Row, open_record, record_path, study_record, write_record
 
 DOCS = ROOT / "docs"
@@ -89,6 +89,8 @@ def table(name: str) -> str:
     kind, _, subject = name.partition("-")
     if kind == "paper":
         return paper_table(subject)
+    if kind == "published":
+        return published_table(subject)
     if kind == "tested":
         return tested(subject.replace("-", "_"))
     declarations = read_yaml(TABLES)

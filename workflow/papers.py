@@ -30,12 +30,23 @@ Text = Annotated[str, BeforeValidator(_as_text), StringConstraints(pattern=r"\S"
 
 
 class Check(Settings):
-    """A key of the study's resolved configuration, and the value that it has there."""
+    """What a test compares with the study: a setting, or a number of cells."""
 
-    key: Text = Field(
-        description="keys, and numbers of list items, such as `strategies.<name>.lora.r`"
+    key: Text | None = Field(
+        None,
+        description="keys, and numbers of list items, such as `strategies.<name>.lora.r`; "
+        "`prompts.<file>.<entry>` is of config/prompts",
     )
-    value: Any = Field(description="its value in the resolved configuration")
+    value: Any = Field(None, description="its value in the resolved configuration")
+    cells: dict[str, list[Name]] | None = Field(
+        None, description="axes of cells and names on them, such as `{strategy: [none]}`"
+    )
+    count: int | None = Field(None, ge=0, description="the number of the study's cells with these")
+    study: Name | None = Field(None, description="by default the study of the row")
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
 
 
 class PaperRow(Settings):
@@ -45,9 +56,14 @@ class PaperRow(Settings):
     source: Text = Field(description="where the paper or its published code states it")
     paper: Text = Field(description="what the paper states; `not specified` if it does not")
     here: Text = Field(description="what this project does")
+    as_published: Text | None = Field(
+        None, description="what `<study>-as-published` does, if it is not the same"
+    )
     verdict: Literal["same", "differs", "missing"] = Field(description="whether the two agree")
     reason: Text | None = Field(
-        None, description="why they differ, and how large the effect is, if known"
+        None,
+        description="why they differ, and how large the effect is, if known; or why nothing can be "
+        "compared",
     )
     study: Name | None = Field(
         None, description="the study of `items` and `check`; by default the one of the file name"
@@ -55,12 +71,21 @@ class PaperRow(Settings):
     items: Annotated[list[Name], Unique] = Field(
         default_factory=list, description="report items of the study that show a table or figure"
     )
-    check: Check | None = Field(None, description="a setting that a test compares")
+    check: Annotated[list[Check], BeforeValidator(_as_list)] = Field(
+        default_factory=list, description="what a test compares: one check, or a list"
+    )
 
     @model_validator(mode="after")
     def _check_reason(self) -> "PaperRow":
-        if self.verdict != "same" and self.reason is None:
-            raise ValueError(f"'reason' is missing: verdict '{self.verdict}' needs one")
+        if self.reason is None and (
+            self.verdict != "same" or not (self.items or self.check or self.as_published)
+        ):
+            raise ValueError(
+                f"'reason' is missing: verdict '{self.verdict}' needs one"
+                + (", or items or a check that show it" if self.verdict == "same" else "")
+            )
+        if self.as_published and not self.check:
+            raise ValueError("'check' is missing: 'as_published' needs one")
         return self
 
 
@@ -92,6 +117,19 @@ def read_paper(study: str, folder: Path = PAPERS) -> tuple[Paper, list[PaperRow]
     return paper, list(rows.values())
 
 
+def published_table(study: str, folder: Path = PAPERS) -> str:
+    """The rows in which the study with the ending `-as-published` differs, as a Markdown table."""
+    _, rows = read_paper(study, folder)
+    lines = [
+        "| | the paper and its code | as published here | with our improvements |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        _line(row.row, row.paper, row.as_published, row.here) for row in rows if row.as_published
+    ]
+    return "\n".join(lines)
+
+
 def paper_table(study: str, folder: Path = PAPERS) -> str:
     """The rows of a paper as a Markdown table, preceded by their numbers by verdict."""
     _, rows = read_paper(study, folder)
@@ -108,7 +146,10 @@ def paper_table(study: str, folder: Path = PAPERS) -> str:
         if items and row.study:
             items += f" of `{row.study}`"
         explanation = "; ".join(filter(None, (row.reason, items)))
-        cells = (row.row, row.source, row.paper, row.here, row.verdict, explanation)
-        escaped = (" ".join(cell.split()).replace("|", "\\|") for cell in cells)
-        lines.append("| " + " | ".join(escaped) + " |")
+        lines.append(_line(row.row, row.source, row.paper, row.here, row.verdict, explanation))
     return "\n".join(lines)
+
+
+def _line(*cells: str | None) -> str:
+    escaped = (" ".join((cell or "").split()).replace("|", "\\|") for cell in cells)
+    return "| " + " | ".join(escaped) + " |"

@@ -127,16 +127,11 @@ def test_names_of_a_paper_may_stand_for_others_here(made, tmp_path):
     assert build(made, path) is None
 
 
-def test_counts_and_ratios_of_speeds_are_compared(made, tmp_path):
-    speed = "answer_tokens_per_second_batch_1"
-    made.record(SOURCE, "speed", "speed", {speed: 10.0})
-    made.record((*ALIGN, 0), "speed", "speed", {speed: 25.0})
+def test_numbers_of_vocabularies_are_compared(made, tmp_path):
     made.vocabulary("te-made", before=40.0, after=20.0, source="m", name="big")
-    rows = [
-        {"initializer": "align", "task": "speed", "metric": f"{speed}_over_source", "value": "3"},
-        {"vocabulary": "big", "task": "vocabulary", "metric": "source_fertility", "value": "6"},
-    ]
-    assert [*build(made, numbers(tmp_path, *rows)).data["here"]] == [2.5, 5.0]
+    align = dict(zip(AXES, ALIGN, strict=True))
+    row = align | {"task": "tokenization", "metric": "fertility", "value": "2"}
+    assert [*build(made, numbers(tmp_path, row)).data["here"]] == [2.5]
 
 
 def test_a_source_model_may_stand_for_a_cell_of_the_paper(made, tmp_path):

@@ -30,7 +30,8 @@ BASE = {
         "items": [
             "recommendation",
             {"item": "perplexity", "where": {"initializers": ["mean", "align"]}},
-            {"item": "results", "name": "table-1", "title": "mean", "tasks": ["translation"]},
+            {"item": "results", "name": "table-1", "title": "mean", "tasks": ["perplexity"]},
+            {"item": "results", "name": "table-2", "tasks": ["translation"]},
         ],
     },
 }
@@ -70,7 +71,7 @@ def test_names_are_replaced_by_one_by_several_or_by_none(based):
     assert block["initializers"] == ["mean-as-published", "align", "merge"]
     assert block["strategies"] == ["none", "longer"]
     assert [*study["run_tasks"]] == ["perplexity-windows"]
-    recommendation, perplexity, results = study["report"]["items"]
+    recommendation, perplexity, results = study["report"]["items"]  # without that of no task
     assert study["report"]["reference_strategy"] == "longer"
     assert perplexity["where"] == {"initializers": ["mean-as-published", "align", "merge"]}
     # Kinds, names and titles of items are no entries.
@@ -79,10 +80,10 @@ def test_names_are_replaced_by_one_by_several_or_by_none(based):
 
 
 def test_items_are_those_of_the_base_by_their_names_or_new_ones(based):
-    own = {"item": "speed", "name": "table-2"}
+    own = {"item": "speed", "name": "table-3"}
     changed = {"item": "perplexity", "metrics": ["perplexity"]}
     items = based(report={"items": ["table-1", own, "fragmentation", changed]})["report"]["items"]
-    _, perplexity, table_1 = BASE["report"]["items"]
+    _, perplexity, table_1, _ = BASE["report"]["items"]
     assert items == [table_1, own, "fragmentation", perplexity | changed]
 
 

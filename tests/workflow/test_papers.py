@@ -9,8 +9,10 @@ import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.report.items import read_items
+from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import open_study
-from workflow.papers import PAPERS, paper_table, read_paper
+from workflow.config.registries import ROOT
+from workflow.papers import PAPERS, paper_table, published_table, read_paper
 
 NAMES = sorted(path.stem for path in PAPERS.glob("*.yaml"))
 ROWS = [(paper, row) for paper in NAMES for row in read_paper(paper)[1]]
@@ -24,7 +26,13 @@ ROW = {
     "reason": "memory",
 }
 
-config_of = cache(lambda study: open_study(study).config)
+opened = cache(open_study)
+PROMPTS = {path.stem: read_yaml(path) for path in (ROOT / "config/prompts").glob("*.yaml")}
+
+
+@cache
+def config_of(study):
+    return opened(study).config | {"prompts": PROMPTS}
 
 
 def value_at(config, key):
@@ -49,13 +57,29 @@ def numbers_of(name, kind):
     return numbers
 
 
+CHECKS = [
+    (row.row, check.study or row.study or paper, check)
+    for paper, row in ROWS
+    for check in row.check
+]
+
+
 @pytest.mark.parametrize(
-    ("paper", "row"),
-    [(paper, row) for paper, row in ROWS if row.check],
-    ids=lambda value: getattr(value, "row", value),
+    ("row", "study", "check"),
+    CHECKS,
+    ids=lambda value: getattr(value, "key", None) or str(value)[:40],
 )
-def test_a_setting_is_that_of_the_resolved_study(paper, row):
-    assert value_at(config_of(row.study or paper), row.check.key) == row.check.value
+def test_a_setting_or_a_number_of_cells_is_that_of_the_study(row, study, check):
+    if check.key:
+        assert value_at(config_of(study), check.key) == check.value
+    if check.cells is not None:
+        cells = [vars(cell) for cell in opened(study).cells]
+        found = [
+            cell
+            for cell in cells
+            if all(cell[axis] in names for axis, names in check.cells.items())
+        ]
+        assert len(found) == check.count
 
 
 @pytest.mark.parametrize("paper", NAMES)
@@ -89,6 +113,11 @@ def written(folder, **changed):
     ("changed", "message"),
     [
         ({"reason": None}, r"one\.yaml: row 2 \(LoRA\): 'reason' is missing: verdict 'differs'"),
+        (
+            {"verdict": "same", "reason": None},
+            "verdict 'same' needs one, or items or a check that show",
+        ),
+        ({"as_published": "rank 4"}, r"'check' is missing: 'as_published' needs one"),
         ({"verdict": "equal"}, r"one\.yaml: row 2 \(LoRA\)\.verdict: 'equal' is not one of 'same'"),
         ({"row": "first"}, r"one\.yaml: row 2 \(first\): an earlier row has this name; rename one"),
         ({"here": " "}, r"one\.yaml: row 2 \(LoRA\)\.here: ' ' does not match"),
@@ -105,3 +134,10 @@ def test_the_table_counts_verdicts_and_escapes_what_ends_a_cell(tmp_path):
     counted, _, *table = paper_table("one", tmp_path).split("\n")
     assert counted == "2 rows: 1 the same, 1 different, 0 missing."
     assert table[-1] == (r"| LoRA | §4.3 | a \| b | 16 | same | memory; `table-1` of `other` |")
+
+
+def test_what_differs_as_published_is_a_table(tmp_path):
+    written(tmp_path, as_published="rank 4", check={"key": "strategies.s.lora.r", "value": 16})
+    header, _, *lines = published_table("one", tmp_path).split("\n")
+    assert header == "| | the paper and its code | as published here | with our improvements |"
+    assert lines == ["| LoRA | rank 8 | rank 4 | rank 16 |"]

@@ -56,6 +56,8 @@ _STRATEGY = ("sentences", "tokens", "tokens_per_language")
 _READERS = ("vocabularies", "auxiliary", "initializers")
 # The key of an entry that does not affect results: it may be changed without a new name.
 WITHOUT_EFFECT = "resources"
+# Keys of a study that hold names of entries.
+_OF_NAMES = ("cells", "aliases", "run_tasks", "report")
 # Keys of every entry in addition to those of its model.
 BASE, TITLE = "base", "title"
 
@@ -130,22 +132,23 @@ def with_base(config: dict[str, Any]) -> dict[str, Any]:
     """
     if BASE not in config:
         return config
-    base, replaced = (
-        with_base(_read_study(config[BASE], "config.base")),
-        config.get("replace") or {},
-    )
-    inherited = {key: base[key] for key in base if key not in (*REGISTRIES, "replace")}
-    for key in ("cells", "aliases", "run_tasks", "report"):
-        inherited[key] = _renamed(base.get(key, {}), replaced)
-    inherited["cells"] = [block for block in inherited["cells"] if all(block.values())]
-    named = {item.get("name", item["item"]): item for item in inherited["report"]["items"]}
+    base = with_base(_read_study(config[BASE], "config.base"))
+    replaced = config.get("replace") or {}
+    inherited = {
+        key: _renamed(base[key], replaced) if key in _OF_NAMES else base[key]
+        for key in base
+        if key not in (*REGISTRIES, "replace")
+    }
+    items = inherited.setdefault("report", {}).get("items", ())
+    named = {item.get("name", item["item"]): item for item in items}
     merged = _merged(inherited, config)
-    merged["report"]["items"] = [
-        named.get(item, item)
-        if isinstance(item, str)
-        else _merged(named.get(item.get("name", item["item"]), {}), item)
-        for item in merged["report"]["items"]
-    ]
+    if "items" in merged["report"]:
+        merged["report"]["items"] = [
+            named.get(item, item)
+            if isinstance(item, str)
+            else _merged(named.get(item.get("name", item["item"]), {}), item)
+            for item in merged["report"]["items"]
+        ]
     entries_of = [config[BASE], *base.get("entries_of", ()), *config.get("entries_of", ())]
     return merged | {"entries_of": list(dict.fromkeys(entries_of))}
 
@@ -167,9 +170,11 @@ def _renamed(value: Any, replaced: Mapping[str, str | list[str]]) -> Any:
     if isinstance(value, list):
         if all(isinstance(item, str) for item in value):
             return list(dict.fromkeys(new for item in value for new in names(item)))
-        return [
+        parts = [
             _renamed({"item": item} if isinstance(item, str) else item, replaced) for item in value
         ]
+        # Left out: blocks of cells, models of a row and items with nothing left of a list.
+        return [part for part in parts if not (isinstance(part, dict) and [] in part.values())]
     return names(value)[0] if isinstance(value, str) and names(value) else value
 
 

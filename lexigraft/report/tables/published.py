@@ -107,7 +107,7 @@ def published(study: StudyResults) -> Table | None:
                 labels := [
                     label
                     for names, label in labelled
-                    if all(names.get(axis, cell[axis][0]) in cell[axis] for axis in cell)
+                    if all(names[axis] in cell[axis] for axis in cell)
                 ]
             )
         ]
