@@ -130,7 +130,7 @@ def test_names_of_a_paper_may_stand_for_others_here(made, tmp_path):
 def test_numbers_of_vocabularies_are_compared(made, tmp_path):
     made.vocabulary("te-made", before=40.0, after=20.0, source="m", name="big")
     align = dict(zip(AXES, ALIGN, strict=True))
-    row = align | {"task": "tokenization", "metric": "fertility", "value": "2"}
+    row = align | {"task": "vocabulary", "metric": "fertility", "value": "2"}
     assert [*build(made, numbers(tmp_path, row)).data["here"]] == [2.5]
 
 

@@ -63,7 +63,7 @@ STUDIES = {paper: [paper] for paper in TABLES} | {"cw2v": ["cw2v", "cw2v-roberta
 # Names of cells that only the papers have.
 ONLY_IN_PAPERS = {"unifyvocab": {"zett"}}
 # Instead of tasks: numbers of tokens, of fitted initializers and of trained cells.
-COUNTS = {"tokenization", "initialization", "training"}
+COUNTS = {"vocabulary", "initialization", "training"}
 
 numbers = cache(lambda paper: read_published([FOLDER / f"{paper}.csv"]))
 
