@@ -28,7 +28,6 @@ _PROCEDURES = {
     "2x2ls": "2x2 LS",
     "dora": "DoRA",
     "lora": "LoRA",
-    "lora-plus": "LoRA+",
     "rslora": "rsLoRA",
     "two-stage": "2-stage",
 }

@@ -138,7 +138,6 @@ def run_phase(
             batch_sequences=phase.batch_sequences,
             schedule=schedule or schedules(strategy, [steps])[0],
             tokens=memory.tokens,
-            lora_ratio=phase.lora.learning_rate_ratio,
         )
         # It prints a line per step; `StepLogger` has a progress bar.
         trainer.remove_callback(PrinterCallback)
@@ -198,7 +197,7 @@ class PhaseTrainer(Trainer):
     Its model is a `Computation`. A batch of the Trainer is a whole step of `batch_sequences`:
     indices of sequences, which are read and split into micro-batches of at most `tokens` here. If
     one does not fit into the memory of a GPU, the step is restarted with micro-batches of half as
-    many tokens. The second matrices of LoRA's adapters have `lora_ratio` times the learning rate.
+    many tokens.
     """
 
     def __init__(
@@ -208,33 +207,12 @@ class PhaseTrainer(Trainer):
         batch_sequences: int,
         schedule: Schedule,
         tokens: int,
-        lora_ratio: float = 1.0,
         **known,
     ):
         super().__init__(**known)
         self.objective: Objective = objective
         self.batch_sequences, self.schedule, self.tokens = batch_sequences, schedule, tokens
-        self.lora_ratio = lora_ratio
         self.lengths = known["train_dataset"].tokens()
-
-    def create_optimizer(self, model=None):
-        """AdamW, with the second matrices of LoRA's adapters in separate groups.
-
-        PEFT's `create_loraplus_optimizer` would also train norms at their rate, and would not apply
-        weight decay.
-        """
-        optimizer = super().create_optimizer(model)
-        named = (model or self.model).named_parameters()
-        second = {id(parameter) for name, parameter in named if ".lora_B." in name}
-        if self.lora_ratio == 1 or not second:
-            return optimizer
-        for group in list(optimizer.param_groups):
-            faster = [parameter for parameter in group["params"] if id(parameter) in second]
-            if faster:
-                group["params"] = [p for p in group["params"] if id(p) not in second]
-                rate = self.lora_ratio * group["lr"]
-                optimizer.add_param_group({**group, "params": faster, "lr": rate})
-        return optimizer
 
     def create_scheduler(self, num_training_steps, optimizer=None):
         """The learning-rate schedule, from where the phase begins in it."""

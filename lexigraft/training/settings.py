@@ -55,12 +55,6 @@ class Lora(Settings):
         False,
         "DoRA (Liu et al. 2024): norms of weights are trained separately from their directions",
     )
-    learning_rate_ratio: float = left_out(
-        1.0,
-        "LoRA+ (Hayou et al. 2024): factor by which the learning rate of the adapters' second "
-        "matrices is higher",
-        ge=1,
-    )
 
 
 class AdapterSettings(Settings):

@@ -5,19 +5,15 @@ import json
 import logging
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoModelForCausalLM, TrainerCallback
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import autocast
 from lexigraft.inference.likelihood import score_texts
-from lexigraft.training.data import SequenceDataset, concatenate, pack
 from lexigraft.training.lora import lora_targets, merge_lora
-from lexigraft.training.objectives.clm import CausalModeling
-from lexigraft.training.phase import run_phase
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import _save_adapter, load_cell
 from lexigraft.training.train import train_cell
@@ -164,36 +160,6 @@ def strategy_of(**lora):
     )  # fmt: skip
 
 
-class Rates(TrainerCallback):
-    """The learning rates of parameters, by the second part of LoRA's names."""
-
-    def __init__(self, model):
-        self.model, self.found = model, {}
-
-    def on_step_end(self, args, state, control, optimizer=None, **kwargs):
-        named = {id(p): name for name, p in self.model.named_parameters()}
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                matrix = named[id(parameter)].rpartition(".lora_")[2][:1]
-                self.found.setdefault(matrix, set()).add(group["lr"])
-
-
-@pytest.mark.parametrize("ratio", [1.0, 16.0])
-def test_lora_plus_gives_second_matrices_a_higher_rate(tiny_llama, tmp_path, ratio):
-    model, strategy = tiny_llama(50), strategy_of(r=2, learning_rate_ratio=ratio)
-    prepare_phase(model, strategy.phases[0])
-    rates = Rates(model)
-    run_phase(
-        model, strategy.phases[0], strategy,
-        SequenceDataset(pack(concatenate([list(range(50)) * 2]), 24), np.arange(2)),
-        seed=0, folder=tmp_path, checkpoint=None, callbacks=[rates], objective=CausalModeling(),
-    )  # fmt: skip
-    assert rates.found == {"A": {1e-3}, "B": {ratio * 1e-3}}
-    moved = {n: p.detach().abs().max().item() for n, p in model.named_parameters() if "lora_B" in n}
-    # Second matrices start at zero, and AdamW's first step has the size of its rate.
-    assert moved and all(far == pytest.approx(ratio * 1e-3, rel=0.01) for far in moved.values())
-
-
 @pytest.mark.parametrize(("rslora", "scale"), [(False, 2.0), (True, 4.0)])
 def test_rslora_divides_the_update_by_the_root_of_the_rank(tiny_llama, rslora, scale):
     model = tiny_llama(50)
@@ -228,7 +194,7 @@ def test_a_cell_resumes_bit_for_bit_and_loads_as_it_was_trained(training_setup, 
     """Of two phases with adapters of both kinds; those of the first are merged between them."""
     place = training_setup(tied=False, sentences=4)
     phase = {"trainable": ["lora"], "length": 32, "share": 0.5}
-    kinds = [{"rslora": True}, {"dora": True, "learning_rate_ratio": 4.0}]
+    kinds = [{"rslora": True}, {"dora": True}]
     job = place.job(
         {
             "phases": [{**phase, "lora": kind} for kind in kinds], "batch_sequences": 2,

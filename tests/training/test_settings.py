@@ -219,7 +219,7 @@ def test_a_phase_without_adapters_has_no_adapter_settings():
         ({"phases": [PHASE], "batch_sequences": 2.5}, "batch_sequences: 2.5 is not a whole number"),
         (
             {"phases": [PHASE], "lora": {"rank": 8}},
-            "lora: unknown key 'rank'; choose from alpha, dora, dropout, learning_rate_ratio, r",
+            "lora: unknown key 'rank'; choose from alpha, dora, dropout, r",
         ),
         ({"phases": [PHASE], "curve": []}, "strategy.curve: [] is not a mapping"),
     ],

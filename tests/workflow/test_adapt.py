@@ -272,10 +272,10 @@ def test_steps_become_larger_only_if_there_are_enough_of_them(facts, tokens):
 
 
 def test_the_speed_of_training_is_measured(smollm2_folder_tiny):
-    from lexigraft.training.speed import step_time
+    from workflow.adaptation.speed import step_time
 
     phases = [{"trainable": ["embeddings", "head", {"layers": [0, -1]}], "length": 512}]
-    assert step_time(smollm2_folder_tiny, {"phases": phases}).seconds_per_token > 0
+    assert step_time(smollm2_folder_tiny, {"phases": phases})["seconds_per_token"] > 0
 
 
 # ---- progress and outcome ----------------------------------------------------------------------

@@ -317,7 +317,7 @@ def training_speed(
 
     if "adapter" not in strategy["phases"][-1]["trainable"]:
         # -P: do not import modules from the working folder.
-        program = [sys.executable, "-P", "-m", "lexigraft.training.speed"]
+        program = [sys.executable, "-P", str(Path(__file__).with_name("speed.py"))]
         process = subprocess.run(
             [*program, str(folder), json.dumps(strategy)],
             env=os.environ | dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)),
