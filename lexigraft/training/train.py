@@ -22,7 +22,6 @@ from lexigraft.initialization.graft import graft
 from lexigraft.initialization.storage import load_initialization
 from lexigraft.machine import setting
 from lexigraft.randomness import seed_from
-from lexigraft.setting_types import CAUSAL, MASKED
 from lexigraft.source.document_start import document_start
 from lexigraft.source.matrices import is_tied
 from lexigraft.source.model import is_masked, load_config, load_model, open_source, open_tokenizer
@@ -56,9 +55,9 @@ from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import PhaseMemory, load_trained, micro_batch_tokens, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, validation_set
-from lexigraft.training.registry import objective, objectives
+from lexigraft.training.registry import objective
 from lexigraft.training.schedule import optimizer_steps, schedules
-from lexigraft.training.settings import Strategy, read_strategy
+from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import VOCADT, load_continued, matrix_names, save_cell
 from lexigraft.training.teacher import Teacher
 from lexigraft.training.trainable import (
@@ -108,33 +107,34 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     for name in ("card.json", VOCADT):
         Path(job["outputs"]["folder"], name).unlink(missing_ok=True)
     cell = _Cell(job)
-    strategy, phases = cell.strategy, cell.strategy.phases
+    strategy, phases, tokenizer = cell.strategy, cell.strategy.phases, cell.tokenizer
     checkpoints = on_rank_zero(checkpoint_folder, cell.folder, fingerprint(job))
     finished = finished_phases(checkpoints, len(phases))
-    memory = _plan_memory(cell)
+    memory = cell.plan_memory()  # measures what is free, before the model is loaded
 
-    # Each phase shards a copy of the model, if it is to be sharded or offloaded.
+    # Open and graft. Each phase shards a copy of the model, if it is to be sharded or offloaded.
     in_parts = (is_sharded() or cell.offload) and phases
     model, grafted = cell.load_untrained(finished, "cpu" if in_parts else device())
-    check_objectives(model, strategy)
+    adapted = [phase.lora for phase in phases if "lora" in phase.trainable]
     lora_left_out: dict[str, str] = {}
-    for phase in phases:
-        if "lora" in phase.trainable:
-            lora_left_out |= lora_targets(model, phase.lora).left_out
+    for lora in adapted:
+        lora_left_out |= lora_targets(model, lora).left_out
     for name, reason in lora_left_out.items():
         logger.info("%s: LoRA leaves out %s: %s", cell.name, name, reason)
-    plan = plan_phases(strategy, cell.tokenizer, job)
-    check_length(model, plan)
     if strategy.packing == "apart":
         check_document_separation(model)
 
+    # Plan the sequences, steps, checkpoints and held-out scores of all phases.
+    plan = plan_phases(strategy, tokenizer, job)
+    check_length(model, plan)
     pairs = zip(plan, phases, strict=True)
     steps = [optimizer_steps(len(part), phase.batch_sequences) for part, phase in pairs]
     retained = retained_steps(steps, strategy.checkpoints)
     training_log = TrainingLog(checkpoints / "log.jsonl")
-    curve = _heldout_curve(cell, training_log, is_masked(model), sum(steps))
+    curve = cell.heldout_curve(training_log, is_masked(model), sum(steps))
+
+    # Resume from the state after the last finished phase, or a checkpoint within the next one.
     progress = load_progress(checkpoints, model, len(plan), cell.changed)
-    # A checkpoint within the next phase.
     checkpoint = on_rank_zero(newest_complete, checkpoints / f"phase-{finished}")
     resumed = sum(steps[:finished]) + (step_of(checkpoint) if checkpoint else 0)
     on_rank_zero(training_log.resume_at, resumed)
@@ -157,10 +157,14 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         progress.adapter_size += lora_parameter_count(model)
         progress.flops_per_token.append(flops_per_token(model))
         context = PhaseContext(
-            model, cell.tokenizer, strategy, phase, progress, job["seed"], cell.teacher
+            model, tokenizer, strategy, phase, progress, job["seed"], cell.teacher
         )
         kind = objective(phase.objective)
         loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
+        data_seed = [*job["seed"], f"phase-{number}"]
+        sequences = kind.prepare_data(plan[number], context, data_seed)
+        if validation := validation_set(phase, tokenizer, job["inputs"].get("samples", {})):
+            validation = kind.prepare_data(validation, context, [*data_seed, "validation"])
         if schedule.highest < 1 and rank() == 0:
             logger.warning(
                 "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead "
@@ -171,9 +175,6 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
                 phase.learning_rate * schedule.highest,
                 phase.learning_rate,
             )
-        data_seed = [*job["seed"], f"phase-{number}"]
-        if validation := validation_set(phase, cell.tokenizer, job["inputs"].get("samples", {})):
-            validation = kind.prepare_data(validation, context, [*data_seed, "validation"])
         begin, folder = sum(steps[:number]), checkpoints / f"phase-{number}"
         end = begin + steps[number]
         log_steps = StepLogger(
@@ -191,7 +192,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
             model,
             phase,
             strategy,
-            kind.prepare_data(plan[number], context, data_seed),
+            sequences,
             objective=loss,
             seed=seed,
             folder=folder,
@@ -204,8 +205,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         )
         checkpoint = None
         progress.steps.append(steps[number])
-        recipes = finish_phase(model, cell.tokenizer, phase, names, progress)
-        if recipes is not None:
+        if recipes := finish_phase(model, tokenizer, phase, names, progress):
             on_rank_zero(recipes.save, checkpoints / VOCADT)
             parameters = _size(model)
         if progress.phases < len(plan):
@@ -214,6 +214,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
                 progress.with_lora |= set(merge_lora(adapter))
             on_rank_zero(save_progress, checkpoints, model, progress)
 
+    # Store what changed.
     if rank() != 0:
         return
     embeddings: Any = model.get_input_embeddings()
@@ -238,7 +239,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         checkpoints=len(retained) + 1,
         samples=sample_counts(plan),
         **({"lora_left_out": lora_left_out} if lora_left_out else {}),
-        document_start=document_start(cell.tokenizer),
+        document_start=document_start(tokenizer),
         flops_per_token=progress.flops_per_token,
         flops_per_batch=[
             flops * phase.batch_sequences * phase.length
@@ -305,37 +306,35 @@ class _Cell:
         tokens_without_row(self.tokenizer, rows, self.inputs["tokenizer"])
         return model, matrix_names(model) if self.inputs.get("initialization") else set()
 
+    def plan_memory(self) -> list[PhaseMemory]:
+        """How each phase uses the memory of the GPU."""
+        config = load_config(self.source)
+        rows = config.get_text_config().vocab_size
+        if self.inputs.get("initialization"):
+            rows = max(self.tokenizer.get_vocab().values()) + 1
+        return plan_memory(
+            config,
+            self.strategy,
+            rows,
+            offload=self.offload,
+            tokenizer=self.tokenizer,
+            teacher=self.teacher.config if self.teacher else None,
+        )
 
-def _plan_memory(cell: _Cell) -> list[PhaseMemory]:
-    config, teacher = load_config(cell.source), cell.teacher
-    rows = config.get_text_config().vocab_size
-    if cell.inputs.get("initialization"):
-        rows = max(cell.tokenizer.get_vocab().values()) + 1
-    return plan_memory(
-        config,
-        cell.strategy,
-        rows,
-        offload=cell.offload,
-        tokenizer=cell.tokenizer,
-        teacher=teacher.config if teacher else None,
-    )
+    def heldout_curve(self, training_log: TrainingLog, masked: bool, steps: int) -> HeldOutCurve:
+        """The curve of held-out sentences, and of English ones if there are any."""
+        count, points = self.strategy.curve.sentences, self.strategy.curve.points
+        texts = {"": corpus_sentences(self.inputs["corpus"], "heldout", count)}
+        if english := corpus_sentences(self.inputs["corpus"], "english", count):
+            texts["english_"] = english
 
+        def score(model: PreTrainedModel, sentences: list[str]) -> Likelihood:
+            score_sentences = score_masked if masked else score_texts
+            # Processes that share a model wait for each other in each batch: all need the same.
+            tokens = micro_batch_tokens(device().type) if is_sharded() else None
+            return score_sentences(model, self.tokenizer, sentences, batch_tokens=tokens)
 
-def check_objectives(model: PreTrainedModel, strategy: Strategy) -> None:
-    """Raise a UserError if an objective or adapter of a strategy is for another kind of model."""
-    kind = MASKED if is_masked(model) else CAUSAL
-    for number, phase in enumerate(strategy.phases):
-        if objective(phase.objective).model_kind != kind:
-            fitting = [name for name in objectives() if objective(name).model_kind == kind]
-            raise UserError(
-                f"strategy.phases[{number}]: objective {phase.objective} does not fit "
-                f"{type(model).__name__}, a {kind} language model; use {' or '.join(fitting)}"
-            )
-        if kind == MASKED and phase.adapter is not None:
-            raise UserError(
-                f"strategy.phases[{number}]: an adapter is for causal models; for an encoder, "
-                "train embeddings and head themselves"
-            )
+        return HeldOutCurve(training_log, score, texts, steps=steps, points=points, name=self.name)
 
 
 def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> None:
@@ -348,26 +347,6 @@ def check_length(model: PreTrainedModel, plan: Iterable[SequenceDataset]) -> Non
                 f"strategy: phase {number} reads sequences of {longest} tokens, but the source "
                 f"model has {limit} positions; lower the phase's length to {limit}"
             )
-
-
-def _heldout_curve(
-    cell: _Cell, training_log: TrainingLog, masked: bool, steps: int
-) -> HeldOutCurve:
-    """The curve of held-out sentences, and of English ones if there are any."""
-    corpus, settings = cell.inputs["corpus"], cell.strategy.curve
-    texts = {"": corpus_sentences(corpus, "heldout", settings.sentences)}
-    if english := corpus_sentences(corpus, "english", settings.sentences):
-        texts["english_"] = english
-
-    def score(model: PreTrainedModel, sentences: list[str]) -> Likelihood:
-        score_sentences = score_masked if masked else score_texts
-        # Processes that share a model wait for each other in each batch: all need the same batches.
-        tokens = micro_batch_tokens(device().type) if is_sharded() else None
-        return score_sentences(model, cell.tokenizer, sentences, batch_tokens=tokens)
-
-    return HeldOutCurve(
-        training_log, score, texts, steps=steps, points=settings.points, name=cell.name
-    )
 
 
 def _store_checkpoints(

@@ -37,8 +37,7 @@ class Adapter(torch.nn.Module, ABC):
     """The trained recipe `A` [n_target, n_source] of one matrix.
 
     `start` is the initial recipe (Eqs. 1 to 3, or any other); `entries` is the maximum number of
-    weights per row in the resulting recipe, and the sparse form trains no others. Rows of `A E` are
-    computed when they are looked up.
+    weights per row in the resulting recipe, and the sparse form trains no others.
     """
 
     def __init__(self, start: Recipe, entries: int):
@@ -65,9 +64,8 @@ class Adapter(torch.nn.Module, ABC):
     def logits(self, hidden: torch.Tensor, head: torch.nn.Linear) -> torch.Tensor:
         """`(hidden @ E^T + b) @ A^T`: logits [..., n_target] of hidden states [..., h].
 
-        `head` is the source's, `E` its weight and `b` its bias, if any. They are computed from the
-        source's logits or from the matrix `A E`, whichever needs fewer multiplications: the former
-        for few positions, as in generation.
+        They are computed from the logits of the source's `head` or from the matrix `A E`, whichever
+        needs fewer multiplications: the former for few positions, as in generation.
         """
         size, positions = hidden.shape[-1], hidden.shape[:-1].numel()
         weights = sum(parameter.numel() for parameter in self.parameters())
@@ -266,23 +264,18 @@ def largest_weights(matrix: csr_array, entries: int) -> csr_array:
 
     If a row has no negative weight, the remaining ones are scaled to the sum of all.
     """
-    lengths = np.diff(matrix.indptr)
-    if lengths.max(initial=0) <= entries:
-        return matrix
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((matrix.indices, -np.abs(matrix.data), row))
-    rank = np.arange(len(row)) - np.repeat(matrix.indptr[:-1], lengths)
-    remaining = np.sort(order[rank < entries])
-    rows, values = row[remaining], matrix.data[remaining]
-    left = np.bincount(rows, values, minlength=len(lengths))
-    total = np.bincount(row, matrix.data, minlength=len(lengths))
-    lowest = np.zeros(len(lengths))
-    np.minimum.at(lowest, row, matrix.data)
-    scaled = (lowest >= 0) & (left > 0) & (lengths > entries)
-    scale = np.divide(total, left, out=np.ones(len(lengths)), where=scaled)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(lengths)))])
-    data = (values * scale[rows], matrix.indices[remaining], starts)
-    return csr_array(data, shape=matrix.shape)
+    starts, data = matrix.indptr, matrix.data.copy()
+    kept = np.ones(len(data), dtype=bool)
+    for row in np.flatnonzero(np.diff(starts) > entries):
+        values = data[starts[row] : starts[row + 1]]
+        smallest = np.argsort(-np.abs(values), kind="stable")[entries:]
+        kept[starts[row] + smallest] = False
+        remaining = values.sum() - values[smallest].sum()
+        if values.min() >= 0 and remaining > 0:
+            values *= values.sum() / remaining
+    ends = np.cumsum(np.minimum(np.diff(starts), entries))
+    parts = data[kept], matrix.indices[kept], np.concatenate([[0], ends])
+    return csr_array(parts, shape=matrix.shape)
 
 
 def _buffer(values: np.ndarray) -> torch.Tensor:
@@ -297,10 +290,10 @@ def attach_adapters(
 ) -> None:
     """Attach an adapter to the input embedding and one to the head, in place.
 
-    The source model, which is not grafted, then reads and predicts the target's tokens, with the
-    outputs of a model grafted by `start`. A model with tied matrices also gets two adapters
-    (VocADT, §5.2), which, as in grafting, both start from the input's recipe. Raises a UserError if
-    `start` is no recipe over source rows alone, or does not fit the model or the tokenizer.
+    The source model, which is not grafted, then has the outputs of a model grafted by `start`. A
+    model with tied matrices also gets two adapters (VocADT, §5.2), which both start from the
+    input's recipe. Raises a UserError if `start` is no recipe over source rows alone, or does not
+    fit the model or the tokenizer.
     """
     if isinstance(start, DenseRows):
         raise UserError(
@@ -308,17 +301,13 @@ def attach_adapters(
             "random or projected; choose an initializer such as mean or vocadt-start"
         )
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
-    if not isinstance(embeddings, torch.nn.Embedding) or not isinstance(head, torch.nn.Linear):
+    is_plain = isinstance(embeddings, torch.nn.Embedding) and isinstance(head, torch.nn.Linear)
+    if not is_plain or has_factored_head(model):
         raise UserError(
             f"trainable: the matrices of {type(model).__name__} are not a plain embedding and a "
-            "linear head, which an adapter needs"
+            "linear head, which an adapter needs; train embeddings and head instead"
         )
     check_fit(embeddings.num_embeddings, tokenizer, start)
-    if has_factored_head(model):
-        raise UserError(
-            f"trainable: the head of {type(model).__name__} has more than one matrix, and an "
-            "adapter needs a plain linear head; train embeddings and head instead"
-        )
     # Tables of further embeddings get no adapters.
     set_tables(model, carry_tables(model, token_tables(model), start))
     tied = head.weight is embeddings.weight
@@ -349,10 +338,9 @@ def with_auxiliary_loss(objective: Objective, model: PreTrainedModel, phase: Pha
 
 
 def merge_adapters(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> RecipePair:
-    """Merge the adapters into plain matrices `E_n = A E_o`, in place (VocADT, §3.1).
+    """Merge the adapters into plain, untied matrices `E_n = A E_o`, in place (VocADT, §3.1).
 
-    Tied matrices become untied. Returns the adapters as recipes. Rows that training has not changed
-    still count as copies; a row that is not a copy in one of them is new in both.
+    Returns the adapters as recipes, in which rows that training has not changed count as copies.
     """
     embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
     assert isinstance(embeddings, AdaptedEmbedding) and isinstance(head, AdaptedHead)
@@ -380,9 +368,8 @@ class WithAuxiliaryLoss(Objective):
     """Another objective plus alpha times Eq. 4 of each adapter (VocADT, §3.3).
 
     It keeps the adapters' rows of shared tokens close to their initial values. The paper has Eq. 4
-    for one adapter; here those of input and head are added, so that each adapter is held as Eq. 4
-    holds one. In the training log, `aux_loss` includes the factor alpha, so that the parts add up
-    to the loss.
+    for one adapter; here those of input and head are added. In the training log, `aux_loss`
+    includes the factor alpha.
     """
 
     def __init__(self, objective: Objective, adapters: Sequence[Adapter], alpha: float):

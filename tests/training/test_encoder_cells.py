@@ -122,18 +122,6 @@ def test_a_trained_cell_is_exported_for_transformers_alone(grafted, tmp_path, ki
         assert not torch.allclose(model(**tokens).logits, start(**tokens).logits)
 
 
-def test_objective_clm_refuses_an_encoder(place):
-    phase = {"trainable": ["all"], "objective": "clm", "length": 64}
-    with pytest.raises(UserError, match=r"objective clm does not fit RobertaForMaskedLM"):
-        train_cell(place.job({**STEPS, "phases": [phase]}))
-
-
-def test_an_adapter_for_an_encoder_is_refused(grafted):
-    phase = {"trainable": ["adapter"], "objective": "mlm", "length": 64}
-    with pytest.raises(UserError, match="an adapter is for causal models"):
-        train_cell(grafted("expanded", [phase])[0])
-
-
 def test_only_new_rows_of_an_encoder_are_trained_with_new_rows(grafted):
     phase = {"trainable": ["new-rows"], "objective": "mlm", "length": 64}
     job, start, _ = grafted("expanded", [phase])
@@ -143,11 +131,6 @@ def test_only_new_rows_of_an_encoder_are_trained_with_new_rows(grafted):
     assert torch.equal(after[:500], before[:500])
     assert (after[500:] != before[500:]).any()
     assert model.get_output_embeddings().weight is after
-
-
-def test_objective_mlm_refuses_a_causal_model(training_setup):
-    with pytest.raises(UserError, match="objective mlm does not fit LlamaForCausalLM"):
-        train_cell(training_setup().job({**STEPS, "phases": [ALL]}))
 
 
 def test_a_sequence_longer_than_the_encoder_s_context_is_refused(place):

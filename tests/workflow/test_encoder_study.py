@@ -146,6 +146,12 @@ def test_the_objective_clm_is_refused_for_an_encoder(config, registries):
     )
 
 
+def test_an_adapter_is_refused_for_an_encoder(config, registries):
+    config["strategies"]["mask"]["phases"][0]["trainable"] = ["adapter"]
+    config["cells"][0] |= {"vocabularies": ["expand-50"], "initializers": ["mean"]}
+    assert "mask.phases[0].trainable: an adapter is for causal" in refused(config, registries)
+
+
 def test_the_objective_mlm_is_refused_for_a_causal_model(config, registries):
     config["sources"]["tiny"]["kind"] = "causal"
     assert "mlm does not fit source 'tiny', a causal" in refused(config, registries)

@@ -264,6 +264,11 @@ def _check_sources(study: Study) -> None:
                     f"not fit source '{source}', a {predicts} language model; use objective "
                     f"{' or '.join(fitting)}, or put the source in a separate block of cells"
                 )
+            if predicts == MASKED and "adapter" in phase["trainable"]:
+                raise UserError(
+                    f"strategies.{strategy}.phases[{number}].trainable: an adapter is for causal "
+                    "models; for an encoder, train embeddings and head themselves"
+                )
     for task in study.run_tasks:
         for source in study.used("sources", task=task):
             predicts = study.sources[source]["kind"]
