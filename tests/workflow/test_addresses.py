@@ -96,10 +96,9 @@ PLACES = [
     "a login or a token in an address",
     "rejected; no message and no log shows it",
 )
-@pytest.mark.parametrize("address", WITH_SECRETS)
 @pytest.mark.parametrize("place", PLACES, ids=".".join)
-def test_no_study_is_planned_with_a_secret(place, address, miniature, registries):
-    config = deepcopy(miniature)
+def test_no_study_is_planned_with_a_secret(place, miniature, registries):
+    config, address = deepcopy(miniature), WITH_SECRETS[0]
     *path, last = place
     entry = config
     for key in path:
