@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+import lexigraft
 from lexigraft.artifacts.cards import commit_of_code, versions
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer_class
@@ -75,8 +76,6 @@ def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: 
 
     `masked` is True for an encoder, which predicts masked tokens.
     """
-    import lexigraft
-
     change = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
     title = f"{facts.base.rstrip('/').rpartition('/')[2]} {change}"
     revision = f" at revision {facts.revision}" if facts.revision else ""

@@ -7,14 +7,13 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from huggingface_hub import HfApi, constants, errors, get_token
 
 from lexigraft.errors import UserError
 from lexigraft.model_card import FOLDER, README, front_matter
 from lexigraft.source.saving import TOKENIZER_MODULE
-
-if TYPE_CHECKING:
-    from huggingface_hub.errors import HfHubHTTPError
 
 # The files of a model that transformers and vLLM read, and its model card; not the files that
 # record how it was built on this machine, such as `card.json` and `job.json`.
@@ -78,8 +77,6 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
     Raises a UserError if the folder is not a model (`published_files`), or if the hub refuses or
     cannot be reached.
     """
-    from huggingface_hub import HfApi, constants, errors, get_token
-
     files = published_files(folder)
     if constants.is_offline_mode():
         raise UserError("push: HF_HUB_OFFLINE is set, so nothing can be uploaded; unset it")
@@ -119,7 +116,7 @@ def _stage(folder: Path, files: Iterable[str], staged: Path, name: str) -> None:
     (staged / README).write_text(example, encoding="utf-8")
 
 
-def _refusal(error: "HfHubHTTPError") -> str:
+def _refusal(error: errors.HfHubHTTPError) -> str:
     """The hub's answer and what to do, in one line."""
     status = error.response.status_code
     if status == 401:

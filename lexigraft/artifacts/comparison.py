@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from lexigraft.artifacts.cards import INPUTS, SEAL, cards_of, described_files, read_card
 from lexigraft.artifacts.completion import CIRCUMSTANCES, PATH_KEYS
 from lexigraft.artifacts.records import read_json, read_jsonl
 from lexigraft.artifacts.verification import job_folders
 from lexigraft.errors import UserError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 ALONE, SETTING, VERSION, SEED = "alone", "setting", "version", "seed"
 CONTENT, NUMBER, CIRCUMSTANCE = "content", "number", "circumstance"
@@ -227,8 +227,6 @@ def _of_numbers(where: str, name: str, first: float, second: float, largest: flo
 
 def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
     """One difference per tensor that differs; none if only the bytes of the files differ."""
-    import numpy as np
-
     names = []
     for file in files:
         with _arrays(file) as arrays:
@@ -250,13 +248,13 @@ def _of_arrays(where: str, files: tuple[Path, Path]) -> Iterator[Difference]:
             yield _of_numbers(where, name, float(first[index]), float(second[index]), largest)
 
 
-def _array(file: Path, name: str) -> "tuple[str, np.ndarray]":
+def _array(file: Path, name: str) -> tuple[str, np.ndarray]:
     """The type and the values of an array in a file; numbers are converted to floating point."""
     with _arrays(file) as arrays:
         if file.suffix == ".npz":
             array = arrays[name]
             return str(array.dtype), array.astype(float) if array.dtype.kind in "fiub" else array
-        import torch
+        import torch  # takes seconds, and files with equal checksums are not read
 
         tensor = arrays.get_tensor(name)
         is_wide = tensor.dtype in (torch.float64, torch.int64)
@@ -267,9 +265,6 @@ def _array(file: Path, name: str) -> "tuple[str, np.ndarray]":
 @contextmanager
 def _arrays(file: Path) -> Iterator[Any]:
     """Open a file of arrays; raises a UserError if it cannot be read."""
-    import numpy as np
-    from safetensors import SafetensorError, safe_open
-
     is_npz = file.suffix == ".npz"
     try:
         opened = np.load(file, allow_pickle=False) if is_npz else safe_open(file, framework="pt")

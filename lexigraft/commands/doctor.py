@@ -9,12 +9,16 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 
 import typer
+from packaging.requirements import Requirement
 
 import lexigraft
 from lexigraft.addresses import without_secrets
 from lexigraft.errors import UserError
+from lexigraft.gpus import devices
 from lexigraft.installation import PIPELINE
 
 OK, ABSENT, IMPOSSIBLE = "ok", "absent", "missing"
@@ -47,8 +51,6 @@ def check_machine() -> None:
 
 def check_versions() -> Iterator[Diagnosis]:
     """Check Python, lexigraft, and the packages that its metadata requires."""
-    from packaging.requirements import Requirement
-
     version = ".".join(map(str, sys.version_info[:3]))
     yield Diagnosis(OK, f"lexigraft {lexigraft.__version__} in {PIPELINE}, Python {version}")
     try:
@@ -92,7 +94,6 @@ def check_device() -> Iterator[Diagnosis]:
         return  # reported by check_versions
     import torch
 
-    from lexigraft.gpus import devices
     from lexigraft.hardware import precision
 
     names = devices()
@@ -161,8 +162,6 @@ def check_hub() -> Iterator[Diagnosis]:
     """Check the Hugging Face hub: connection, login, and its cache."""
     if find_spec("huggingface_hub") is None:
         return
-    from urllib.error import URLError
-    from urllib.request import Request, urlopen
 
     from huggingface_hub import constants, get_token
 

@@ -36,8 +36,7 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
     The position matrix grows or shrinks by the difference of the ids, so that every text keeps its
     position embeddings.
     """
-    from torch import arange, long, no_grad, zeros
-    from torch.nn import Embedding
+    import torch  # settings of studies import this module, and torch takes seconds
 
     if padding is None:
         return
@@ -47,26 +46,27 @@ def follow_padding(model: "PreTrainedModel", padding: int | None) -> None:
             continue
         rows, hidden = len(old.weight) + shift, old.embedding_dim
         options: dict[str, Any] = {"device": old.weight.device, "dtype": old.weight.dtype}
-        new = Embedding(rows, hidden, padding_idx=padding, **options)
+        new = torch.nn.Embedding(rows, hidden, padding_idx=padding, **options)
         new.weight.requires_grad_(old.weight.requires_grad)
-        with no_grad():
+        with torch.no_grad():
             new.weight.zero_()  # rows before the padding token's id are unused
             new.weight[padding:] = old.weight[old.padding_idx :]
         module.position_embeddings = new
         module.padding_idx = padding  # type: ignore[assignment]  # modules type it as a tensor
         # Buffers with one entry per position.
-        for name, fill in (("position_ids", arange(rows)), ("token_type_ids", zeros(rows))):
+        for name, fill in (
+            ("position_ids", torch.arange(rows)),
+            ("token_type_ids", torch.zeros(rows)),
+        ):
             if name in dict(module.named_buffers(recurse=False)):
-                values = fill.to(options["device"], long).expand((1, -1))
+                values = fill.to(options["device"], torch.long).expand((1, -1))
                 module.register_buffer(name, values, persistent=False)
         model.config.max_position_embeddings = rows
 
 
 def _from_padding(model: "PreTrainedModel") -> "Iterator[tuple[Module, Any]]":
     """Modules whose learned positions are offset by the padding token's id, and the embeddings."""
-    from torch.nn import Embedding
-
     for module in model.modules():
         positions = getattr(module, "position_embeddings", None)
-        if isinstance(positions, Embedding) and positions.padding_idx is not None:
+        if getattr(positions, "padding_idx", None) is not None:
             yield module, positions

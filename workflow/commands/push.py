@@ -37,17 +37,16 @@ def push(
 
         lexigraft push adapted-model me/smollm2-telugu --dry-run
     """
-    from lexigraft.publishing import as_lines, missing_keys, published_files
-    from lexigraft.publishing import push as upload
+    from lexigraft import publishing
 
-    files = published_files(folder)
-    for line in as_lines(files):
+    files = publishing.published_files(folder)
+    for line in publishing.as_lines(files):
         typer.echo(line)
-    if missing := missing_keys(folder):
+    if missing := publishing.missing_keys(folder):
         typer.echo(
             f"The front matter of README.md has no {' and no '.join(missing)}; add it there."
         )
     if dry_run:
         typer.echo(f"Nothing was uploaded. Without --dry-run, these files are uploaded to {name}.")
         return
-    typer.echo(f"Uploaded to {upload(folder, name, private)}")
+    typer.echo(f"Uploaded to {publishing.push(folder, name, private)}")
