@@ -103,15 +103,13 @@ onstart:
     if warning := slurm.leftover_jobs(Path.cwd()):
         logger.warning(warning)
     jobs = (job for job in workflow.dag.needrun_jobs() if job.output)
-    planned = [job_in_run(job, STUDY.config["prefix"]) for job in jobs]
+    planned = [job_in_run(job, STUDY.settings.prefix) for job in jobs]
     try:
         check_writable(STUDY.results)
         check_local_files(STUDY)
     except UserError as error:
-        raise WorkflowError(
-            f"{error}{hint(planned, STUDY.config['files'])}"
-        ) from None
-    for plugin in load_plugins(STUDY.config.get("plugins", ())):
+        raise WorkflowError(f"{error}{hint(planned, STUDY.files)}") from None
+    for plugin in load_plugins(STUDY.settings.plugins or ()):
         logger.warning(f"Plug-in {plugin}")
     replaced = replacement_notice(STUDY, by_card(planned))
     # Parameters are recomputed when their jobs start, so they include the commits locked here.

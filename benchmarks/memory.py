@@ -22,7 +22,7 @@ from transformers import AutoConfig
 from lexigraft.inference.chunked_logits import LEAST_LOGITS
 from lexigraft.training.memory import SimulatedPhase, simulated_phases
 from lexigraft.training.phase import micro_batch_tokens
-from lexigraft.training.settings import read_strategy, teacher_of
+from lexigraft.training.settings import read_strategy
 from workflow.config.registries import load_registries
 from workflow.records import write_record
 
@@ -262,11 +262,11 @@ def machine_memory(phase: SimulatedPhase) -> int:
 
 def phases_of(model: str, name: str, vocabulary: int) -> list[SimulatedPhase]:
     """The distinct phases of a strategy of the registry."""
-    entry = load_registries()["strategies"][name]
-    teacher = teacher_of(entry, model)
+    strategy = read_strategy(load_registries()["strategies"][name])
+    teacher = strategy.teacher(model)
     phases = simulated_phases(
         config(model),
-        read_strategy(entry),
+        strategy,
         vocabulary,
         teacher=config(teacher) if teacher else None,
     )

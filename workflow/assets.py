@@ -180,7 +180,7 @@ def _checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
         yield checked, partial(_ask_benchmark, asset)
     for url, readers in web_files(jobs.values()).items():
         yield CheckedAsset("file", without_secrets(url), readers), partial(ask_web, url)
-    recipes = recipes_of(local_files(jobs.values()), study.config["files"]).values()
+    recipes = recipes_of(local_files(jobs.values()), study.files).values()
     for recipe in {recipe.path: recipe for recipe in recipes}.values():
         if recipe.url and (recorded := recipe.recorded()):
             checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
@@ -192,7 +192,7 @@ def _checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
             unpacked = partial(HubAnswer, OK, "unpacked")
             ask = unpacked if Path(job.card).exists() else partial(ask_package, settings)
             yield CheckedAsset("package", name, settings["registry"]), ask
-    missing, unknown = needed_recipes(jobs.values(), study.config["files"])
+    missing, unknown = needed_recipes(jobs.values(), study.files)
     for recipe in missing:
         checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
         yield checked, partial(_ask_recipe, recipe)
@@ -242,9 +242,9 @@ def _ask_benchmark(asset: HubAsset) -> HubAnswer:
 
 def _ask_recipe(recipe: FileRecipe) -> HubAnswer:
     if recipe.url is None:
-        return HubAnswer(BY_HAND, recipe.entry["by_hand"])
+        return HubAnswer(BY_HAND, recipe.entry.by_hand)
     answer = ask_web(recipe.url)
     if answer.state != OK:
         return replace(answer, detail=f"{answer.detail}: {without_secrets(recipe.url)}")
-    terms = f"; its terms: {recipe.entry['terms']}" if "terms" in recipe.entry else ""
+    terms = f"; its terms: {recipe.entry.terms}" if recipe.entry.terms else ""
     return replace(answer, state=TO_FETCH, detail=f"`lexigraft fetch`{terms}")

@@ -32,7 +32,9 @@ from typing import Any, NamedTuple
 from lexigraft.evaluation.costs import QUESTION, TESTS, TaskSizes, TextSize, Work, generation
 from lexigraft.machine import PEAKS, known_device, setting
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import phase_teacher
+from lexigraft.training.settings import MONOLINGUAL, Phase, Strategy
+from workflow.config.study import StudyConfig
+from workflow.config.vocabularies import Expansion
 from workflow.jobs import Job
 from workflow.study import Study, once
 
@@ -95,8 +97,8 @@ class CostModel:
         """Whether a job's number of parameters is known; if not, seconds are only relative."""
         source = wildcards.get("source")
         if source is None:  # a teacher answers samples
-            samples = self.study.languages[wildcards["language"]]["samples"]
-            source = samples[wildcards["samples"]]["teacher"]
+            samples: Any = self.study.languages[wildcards["language"]].samples
+            source = samples[wildcards["samples"]].teacher
         return self._known_parameters(source) is not None
 
     def parameters(self, source: str) -> float:
@@ -104,14 +106,15 @@ class CostModel:
         return self._known_parameters(source) or 1e9
 
     def minutes(
-        self, resources: Mapping[str, Any], key: str, seconds: Callable[[], Seconds], runs: int = 1
+        self, resources: Any, key: str, seconds: Callable[[], Seconds], runs: int = 1
     ) -> int:
         """The time limit of a job: `MARGIN` times its seconds, rounded up to ten minutes.
 
         The `key` of the `resources` may set the time of a run instead.
         """
-        if key in resources or "billion_parameters" not in resources:
-            return runs * int(resources.get(key, UNKNOWN_MINUTES))
+        minutes: int | None = getattr(resources, key)
+        if minutes or resources.billion_parameters is None:
+            return runs * (minutes or UNKNOWN_MINUTES)
         return max(LEAST_MINUTES, 10 * math.ceil(MARGIN * sum(seconds().values()) / 600))
 
     def training(self, axes: Mapping[str, str], gpus: int = 1) -> Seconds:
@@ -121,38 +124,32 @@ class CostModel:
         members = self.study.members(language)
         parameters, text = self.parameters(source), self.text(language)
         density, flops = self.density(source, language, vocabulary), 0.0
-        for phase in strategy["phases"]:
-            names = phase.get("data", "monolingual")
-            shares = {names: 1.0} if isinstance(names, str) else names
-            first, share = next(iter(shares.items()))
-            each = training_flops(phase, strategy["gradient_checkpointing"], parameters)
-            if teacher := phase_teacher(phase, source):
-                cost = objective(phase["objective"]).cost(phase)
+        for phase in strategy.phases:
+            first, share = next(iter(phase.data.items()))
+            each = training_flops(phase, strategy.gradient_checkpointing, parameters)
+            if teacher := phase.teacher(source):
+                cost = objective(phase.objective).cost(phase)
                 # A teacher with another vocabulary has its own number of tokens.
                 tokens = self.density(teacher, language, "source") / density
                 longer = tokens if cost.teacher_tokenizes else 1.0
                 each += 2 * self.parameters(teacher) * longer * cost.teacher
-            if first == "monolingual":
-                sentences = min(strategy["sentences"] or text.sentences, text.sentences)
+            if first == MONOLINGUAL:
+                sentences = min(strategy.sentences or text.sentences, text.sentences)
                 length = sentences * text.characters * density
             else:
                 # Of samples and prompts; pairs are translated in both directions.
-                entries = [self.study.languages[name]["samples"].get(first) for name in members]
-                rows = sum(
-                    2 * (entry.get("pairs") or 0) or entry.get("questions") or SENTENCES
-                    for entry in entries
-                    if entry
-                )
+                entries = (self.study.languages[name].samples.get(first) for name in members)
+                rows = sum(getattr(entry, "size", None) or SENTENCES for entry in entries if entry)
                 length = rows * CHARACTERS * (density + 1 / ENGLISH)
-            amount = strategy if "share" in phase else phase
-            visited = amount.get("tokens") or amount.get("epochs", 0.0) * length
-            if tokens_per_language := amount.get("tokens_per_language"):
-                visited = tokens_per_language * len(members)
-            flops += visited * phase.get("share", 1.0) / share * each
+            amount = phase if phase.has_own_amount else strategy
+            visited = amount.tokens or (amount.epochs or 0.0) * length
+            if amount.tokens_per_language:
+                visited = amount.tokens_per_language * len(members)
+            flops += visited * phase.share / share * each
         together = gpus if gpus == 1 else EFFICIENCY * gpus
-        curve = strategy["curve"]
+        curve = strategy.curve
         each = text.characters * density + CHARACTERS / ENGLISH
-        watched = (curve["points"] + 2) * curve["sentences"] * each
+        watched = (curve.points + 2) * curve.sentences * each
         scoring = self._seconds(parameters, Work("training", scored_tokens=watched))
         training = flops / (TRAINING * self.peak.flops * together) + scoring
         return {"loading": self._loading(source), "training": training}
@@ -168,21 +165,22 @@ class CostModel:
 
     def answers(self, language: str, samples: str) -> Seconds:
         """The answers of a teacher to the prompts of other samples."""
-        entries = self.study.languages[language]["samples"]
-        teacher, new = entries[samples]["teacher"], entries[samples]["max_new_tokens"]
-        prompts = entries[entries[samples]["prompts"]].get("questions") or SENTENCES
-        length = QUESTION * CHARACTERS * self.density(teacher, language, "source")
-        generated = self._seconds(self.parameters(teacher), generation(prompts, length, new))
-        return {"loading": self._loading(teacher), "generation": generated}
+        entries: dict[str, Any] = self.study.languages[language].samples
+        entry = entries[samples]
+        prompts = entries[entry.prompts].size or SENTENCES
+        length = QUESTION * CHARACTERS * self.density(entry.teacher, language, "source")
+        work = generation(prompts, length, entry.max_new_tokens)
+        generated = self._seconds(self.parameters(entry.teacher), work)
+        return {"loading": self._loading(entry.teacher), "generation": generated}
 
     def metric(self, name: str, tasks: Iterable[tuple[str, str]]) -> Seconds:
         """A learned metric on the predictions of all runs of each (task, language)."""
-        billions = self.study.config["metrics"][name]["resources"].get("billion_parameters", 1.0)
+        billions = self.study.metrics[name].resources.billion_parameters or 1.0
         predictions = 0.0
         for task, language in tasks:
             tests = self._tests(task, language)
-            drawn = min(self.study.tasks[task].get("samples") or tests, tests)
-            predictions += drawn * self.study.run_tasks[task]["runs"]
+            drawn = min(getattr(self.study.task_settings(task), "samples", None) or tests, tests)
+            predictions += drawn * self.study.run_tasks[task].runs
         flops = predictions * METRIC_TOKENS * 2e9 * billions
         return {"learned metrics": flops / (LEARNED * self.peak.flops), "loading": START_SECONDS}
 
@@ -205,14 +203,11 @@ class CostModel:
         self, task: str, source: str, language: str, vocabulary: str
     ) -> tuple[str, float]:
         """Kind of work and seconds of all runs of a task."""
-        study, entry = self.study, self.study.tasks[task]
-        kind, tested = study.task_kind(task), study.tested_language(task, language)
-        fields = kind.settings.model_fields
-        settings = kind.settings(**{key: entry[key] for key in entry if key in fields})
+        study, tested = self.study, self.study.tested_language(task, language)
         density = self.density(source, tested, vocabulary)
         heldout, english = self.text(tested, "heldout"), self.text(tested, "english")
         sizes = TaskSizes(
-            runs=study.run_tasks[task]["runs"],
+            runs=study.run_tasks[task].runs,
             languages=len(study.tests(task, language)) or 1,
             tests=self._tests(task, language),
             sentence=CHARACTERS * density,
@@ -220,16 +215,16 @@ class CostModel:
             heldout=TextSize(heldout.sentences, heldout.characters * density),
             english=TextSize(english.sentences, english.characters / ENGLISH),
         )
-        work = kind.cost(settings, sizes)
+        work = study.task_kind(task).cost(study.task_settings(task), sizes)
         return work.name, self._seconds(self.parameters(source), work)
 
     def _tests(self, task: str, language: str) -> int:
         """The number of test examples of a task in each language."""
         corpus_tests = None
-        if "examples" not in self.study.tasks[task]:
+        if self.study.tasks[task].examples is None:
             corpus_tests = self.study.task_kind(task).corpus_tests
         tested = self.study.languages[self.study.tested_language(task, language)]
-        return (corpus_tests and tested.get(corpus_tests.count)) or TESTS
+        return (corpus_tests and getattr(tested, corpus_tests.count)) or TESTS
 
     def _seconds(self, parameters: float, work: Work) -> float:
         step = max(STEP_SECONDS, 2 * parameters / (READING * self.peak.bandwidth))
@@ -243,7 +238,7 @@ class CostModel:
     def _known_parameters(self, source: str) -> float | None:
         if parameters := self.card("prepare_source", source=source).get("parameters"):
             return float(parameters)
-        billions = self.study.sources[source]["resources"].get("billion_parameters")
+        billions = self.study.sources[source].resources.billion_parameters
         return billions and billions * 1e9
 
     def _text(self, language: str, part: str = "train") -> Text:
@@ -252,20 +247,21 @@ class CostModel:
         if count := sizes.get("sentences"):
             return Text(count, sizes["characters"] / count, sizes["bytes"] / count)
         entries = [self.study.languages[name] for name in self.study.members(language)]
-        width = fmean(_WIDTHS.get(entry.get("script", "Latn"), 3) for entry in entries)
-        lengths = [entry.get("resources", {}).get("characters", CHARACTERS) for entry in entries]
+        width = fmean(_WIDTHS.get(entry.script, 3) for entry in entries)
+        sizes_given = (entry.resources and entry.resources.characters for entry in entries)
+        lengths = [characters or CHARACTERS for characters in sizes_given]
         characters = CHARACTERS if part == "english" else fmean(lengths)
         if part == "train":
             count = self._train_sentences(language, characters)
         else:
-            count = sum(entry.get(f"{part}_sentences") or TESTS for entry in entries)
+            count = sum(getattr(entry, f"{part}_sentences") for entry in entries)
         return Text(count, characters, characters * width)
 
     def _train_sentences(self, language: str, characters: float) -> float:
         """The smallest limit on the text; for a group without limits, the sum over its members."""
         entry = self.study.languages[language]
-        limits = [entry.get("train_sentences"), (entry.get("train_characters") or 0) / characters]
-        if not any(limits) and "group" in entry:
+        limits = [entry.train_sentences, (entry.train_characters or 0) / characters]
+        if not any(limits) and entry.group:
             names = self.study.members(language)
             return sum(self._train_sentences(name, characters) for name in names)
         return min(filter(None, limits), default=SENTENCES)
@@ -275,14 +271,14 @@ class CostModel:
         text = self.text(language)
         each = _SOURCE[min(3, max(1, round(text.bytes / text.characters)))]
         entry = self.study.vocabularies.get(vocabulary)
-        if entry is None or entry["mode"] == "prune":
+        if entry is None or entry.mode == "prune":
             return 1 / each
         card = self.card(
             "build_vocabulary", source=source, language=language, vocabulary=vocabulary
         )
         if after := card.get("train_fertility_after"):
             return float(after / card["train_fertility_before"]) / each
-        size = entry.get("new_tokens") or entry.get("size")
+        size = entry.tokens_of_language
         made = 1 + 1.2 * math.log10(size / 100) if size else MOST
         return 1 / max(each, min(made, MOST))
 
@@ -297,18 +293,18 @@ class CostModel:
 @once
 def cost_model(study: Study) -> CostModel:
     """The model for time limits, which depend on the config alone, not on finished jobs."""
-    return CostModel(study, chosen_device(study.config) or DEVICE)
+    return CostModel(study, chosen_device(study.settings) or DEVICE)
 
 
-def training_flops(phase: Mapping[str, Any], recomputes: bool, parameters: float) -> float:
+def training_flops(phase: Phase, recomputes: bool, parameters: float) -> float:
     """FLOPs per training token in a phase of a strategy."""
-    each = parameters * (4 + 2 * ("all" in phase["trainable"]) + 2 * recomputes)
-    return each * objective(phase.get("objective", "clm")).cost(phase).model
+    each = parameters * (4 + 2 * ("all" in phase.trainable) + 2 * recomputes)
+    return each * objective(phase.objective).cost(phase).model
 
 
-def chosen_device(config: Mapping[str, Any]) -> str | None:
-    """The device set in the environment or in the config's `machine`; None if neither is set."""
-    return setting("device") or config.get("machine", {}).get("device")
+def chosen_device(settings: StudyConfig) -> str | None:
+    """The device set in the environment or in the study's `machine`; None if neither is set."""
+    return setting("device") or settings.machine.device
 
 
 @dataclass
@@ -426,15 +422,16 @@ def cell_megabytes(model: CostModel, job: Job) -> float | None:
     if "parameters" not in card:
         return None
     strategy = study.strategies[axes["strategy"]]
-    checkpoints = strategy["checkpoints"] if strategy["phases"] else 1
+    checkpoints = strategy.checkpoints if strategy.phases else 1
     rows = new_rows = None
     if entry := study.vocabularies.get(axes["vocabulary"]):
-        is_expanded = entry["mode"] in ("expand", "prune")
-        rows = entry.get("size", card["rows"])
-        if is_expanded and "prune" not in entry:
-            rows = card["rows"] + entry["new_tokens"]
+        added = entry.tokens_of_language or 0
         # In a vocabulary that replaces the source's, nearly all rows are new.
-        new_rows = entry.get("new_tokens", 0) if is_expanded else rows
+        rows = new_rows = added or card["rows"]
+        if entry.mode in ("expand", "prune"):
+            rows, new_rows = card["rows"], added
+            if isinstance(entry, Expansion) and not entry.prune:
+                rows += added
     files = card["files"] | card.get("model_files", {})
     weights = sum(file["bytes"] for name, file in files.items() if name.endswith(".safetensors"))
     changed = changed_parameters(card, strategy, rows, new_rows)
@@ -442,7 +439,7 @@ def cell_megabytes(model: CostModel, job: Job) -> float | None:
 
 
 def changed_parameters(
-    card: Mapping[str, Any], strategy: Mapping[str, Any], rows: int | None, new_rows: int | None
+    card: Mapping[str, Any], strategy: Strategy, rows: int | None, new_rows: int | None
 ) -> float:
     """The number of parameters that a cell stores.
 
@@ -453,12 +450,10 @@ def changed_parameters(
     matrices = 1 if card["tied"] else 2
     old = matrices * card["rows"] * card["hidden_size"]
     new = matrices * (rows or card["rows"]) * card["hidden_size"]
-    if not strategy["phases"]:
+    if not strategy.phases:
         return matrices * (new_rows or 0) * card["hidden_size"]
-    trained = [part for phase in strategy["phases"] for part in phase["trainable"]]
-    names = {part for part in trained if isinstance(part, str)}
-    chosen = [part["layers"] for part in trained if not isinstance(part, str)]
-    layers = {number % card["layers"] for numbers in chosen for number in numbers}
+    names = {part for phase in strategy.phases for part in phase.trainable}
+    layers = {number % card["layers"] for phase in strategy.phases for number in phase.layers}
     if "all" in names:
         return card["parameters"] - old + new
     # A trained cell stores matrices with new rows completely.

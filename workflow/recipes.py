@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from lexigraft.artifacts.atomic import atomic_file, atomic_folder, write_json
 from lexigraft.artifacts.cards import folder_of, sha256_of
@@ -20,7 +19,7 @@ from lexigraft.artifacts.checksums import files_at
 from lexigraft.errors import UserError
 from lexigraft.source.download import Remote, download
 from lexigraft.source.hub_check import CHANGED, ask_web
-from workflow.config.sources import NAMED
+from workflow.config.sources import NAMED, FileConfig
 from workflow.jobs import Job
 
 
@@ -33,13 +32,13 @@ class FileRecipe:
 
     name: str
     path: str
-    entry: Mapping[str, Any]
+    entry: FileConfig
     needed: tuple[str, ...]
 
     @property
     def url(self) -> str | None:
         """The URL to download it from; None if it is created by hand."""
-        return self.entry.get("url")
+        return self.entry.url
 
     @property
     def answer_file(self) -> Path:
@@ -66,13 +65,13 @@ def missing_files(jobs: Iterable[Job]) -> list[str]:
     return [path for path in local_files(jobs) if not (Path(path).exists() or files_at(path))]
 
 
-def recipes_of(files: Iterable[str], entries: Mapping[str, Any]) -> dict[str, FileRecipe]:
+def recipes_of(files: Iterable[str], entries: Mapping[str, FileConfig]) -> dict[str, FileRecipe]:
     """File -> how to get it, for files that have an entry."""
     recipes: dict[str, FileRecipe] = {}  # by the path of an entry, which may be a folder of files
     by_file: dict[str, str] = {}
     for file in files:
         for name, entry in entries.items():
-            parts = NAMED.split(entry["path"])  # texts and names alternate
+            parts = NAMED.split(entry.path)  # texts and names alternate
             regex = "".join(
                 f"(?P<{part}>[^/]+)" if number % 2 else re.escape(part)
                 for number, part in enumerate(parts)
@@ -86,18 +85,15 @@ def recipes_of(files: Iterable[str], entries: Mapping[str, Any]) -> dict[str, Fi
     return {file: recipes[path] for file, path in by_file.items()}
 
 
-def _filled(entry: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _filled(entry: FileConfig, names: Mapping[str, str]) -> FileConfig:
     """An entry with the names of a path in place of `{name}`."""
-    return {
-        key: NAMED.sub(lambda match: names.get(match[1], match[0]), value)
-        if isinstance(value, str)
-        else value
-        for key, value in entry.items()
-    }
+    texts = ((key, value) for key, value in entry if isinstance(value, str))
+    filled = {key: NAMED.sub(lambda m: names.get(m[1], m[0]), text) for key, text in texts}
+    return entry.model_copy(update=filled)
 
 
 def needed_recipes(
-    jobs: Iterable[Job], entries: Mapping[str, Any]
+    jobs: Iterable[Job], entries: Mapping[str, FileConfig]
 ) -> tuple[list[FileRecipe], list[str]]:
     """How to get the files that jobs lack, each once, and the files without an entry."""
     files = missing_files(jobs)
@@ -106,7 +102,7 @@ def needed_recipes(
     return list(by_path.values()), [file for file in files if file not in recipes]
 
 
-def hint(jobs: Iterable[Job], entries: Mapping[str, Any]) -> str:
+def hint(jobs: Iterable[Job], entries: Mapping[str, FileConfig]) -> str:
     """How to get the files that jobs lack, appended to the error message about one of them."""
     recipes, unknown = needed_recipes(jobs, entries)
     fetched = sum(recipe.url is not None for recipe in recipes)
@@ -136,7 +132,7 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
         )
     archive = path.with_name(f".{path.name}.download")
     remote = download(recipe.url, archive)
-    expected = recipe.entry.get("sha256")
+    expected = recipe.entry.sha256
     if expected and (actual := sha256_of(archive)) != expected:
         archive.unlink()
         raise UserError(
@@ -144,7 +140,7 @@ def fetch_recipe(recipe: FileRecipe) -> Remote:
             "sha256 only if you trust the new file"
         )
     try:
-        _unpack(archive, path, recipe.entry.get("unpack"))
+        _unpack(archive, path, recipe.entry.unpack)
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise UserError(
             f"{path}: the downloaded file cannot be unpacked ({error}); fetch it again"

@@ -232,7 +232,7 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
         if job.rule == "fetch_package":
             packages.append(job.wildcards["package"])
         if job.rule == "prepare_source":
-            models.append(study.config["sources"][job.wildcards["source"]].get("hub"))
+            models.append(study.sources[job.wildcards["source"]].hub)
     if packages:
         lines.append(f"Downloads packages: {', '.join(packages)}.")
     if models := [name for name in models if name]:
@@ -258,7 +258,7 @@ def _time(cost: JobCosts) -> str:
 
 def headline(study: Study, unfinished: Sequence[Job] | None = None) -> str:
     """The study and the number of its cells, or of those of which no job is unfinished."""
-    title = study.name + (f" ({study.config['title']})" if study.config["title"] else "")
+    title = study.name + (f" ({study.settings.title})" if study.settings.title else "")
     cells = [cell.wildcards for cell in study.cells]
     if not cells:
         return f"{title}: tokenizers only, no cells"

@@ -1,6 +1,5 @@
 """The word vector files and bilingual dictionaries of a language; without slow imports."""
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,23 +13,25 @@ FORMATS = (BINARY, ".vec", ".vec.gz")
 
 
 def word_vector_files(
-    name: str, entry: Mapping[str, Any], language: str, language_settings: Mapping[str, Any]
+    name: str, entry: Any, language: str, language_settings: Any
 ) -> dict[str, tuple[str, str | None]]:
     """The files from which word vectors of a language's tokens are read: config key and path of
     each.
 
-    `name` and `entry` are an auxiliary of kind `word-vectors` and its settings. The files are
-    `word_vectors` and, if these are aligned, `english_word_vectors` and `dictionary`.
+    `name` and `entry` are an auxiliary of kind `word-vectors` (`WordVectors`), `language` and
+    `language_settings` a language (`LanguageConfig`). The files are `word_vectors` and, if these
+    are aligned, `english_word_vectors` and `dictionary`.
     """
-    of_english = entry.get("of") == "english"
+    of_english = entry.of == "english"
     keys = {"word_vectors": "english_word_vectors" if of_english else "word_vectors"}
-    if entry.get("aligned_by"):
+    if entry.aligned_by:
         keys |= {key: key for key in ("english_word_vectors", "dictionary")}
     files = {
-        role: (f"languages.{language}.{key}", language_settings[key]) for role, key in keys.items()
+        role: (f"languages.{language}.{key}", getattr(language_settings, key))
+        for role, key in keys.items()
     }
-    if entry.get("path") is not None:
-        files["word_vectors"] = (f"auxiliary.{name}.path", entry["path"])
+    if entry.path is not None:
+        files["word_vectors"] = (f"auxiliary.{name}.path", entry.path)
     return files
 
 

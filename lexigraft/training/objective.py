@@ -100,16 +100,16 @@ class Objective(ABC):
         return set(cls.phase.model_fields) - set(Phase.model_fields)
 
     @classmethod
-    def teacher_name(cls, phase: Mapping[str, Any], source: str | None) -> str | None:
-        """The source model that teaches in a phase, which is plain data; by default the `source`.
+    def teacher_name(cls, phase: Phase, source: str | None) -> str | None:
+        """The source model that teaches in a phase; by default the cell's own `source`.
 
         None if the objective needs no teacher.
         """
         return source if cls.needs_teacher else None
 
     @classmethod
-    def cost(cls, phase: Mapping[str, Any]) -> TokenCost:
-        """The cost of a training token in a phase, which is given as plain data."""
+    def cost(cls, phase: Phase) -> TokenCost:
+        """The cost of a training token in a phase."""
         return TokenCost()
 
     @classmethod

@@ -23,7 +23,6 @@ from lexigraft.settings import (
     by_shape,
     optional,
     outermost_error,
-    plain,
     validate,
 )
 from lexigraft.training.registry import objective, objectives
@@ -162,6 +161,11 @@ class Phase(Settings):
         """Indices of whole decoder layers, from the front or, negative, from the back."""
         chosen = (item.layers for item in self.trainable if isinstance(item, Layers))
         return tuple(index for layers in chosen for index in layers)
+
+    def teacher(self, source: str | None = None) -> str | None:
+        """The source model that teaches; the cell's own `source` if the settings name none."""
+        teacher: str | None = objective(self.objective).teacher_name(self, source)
+        return teacher
 
     @field_validator("data")
     @classmethod
@@ -354,6 +358,37 @@ class Strategy(Settings):
             del settings["epochs"]
         return settings
 
+    @property
+    def samples(self) -> list[str]:
+        """The entries of samples that the phases read."""
+        names = (name for phase in self.phases for name in (*phase.data, phase.validation))
+        return [name for name in dict.fromkeys(names) if name and name != MONOLINGUAL]
+
+    @property
+    def trains_whole_model(self) -> bool:
+        """Whether a phase trains all parameters of a model at once.
+
+        VocADT's dense adapters count too: they have about as many.
+        """
+        return any(
+            "all" in phase.trainable
+            or (
+                "adapter" in phase.trainable
+                and (phase.adapter or AdapterSettings()).form == "dense"
+            )
+            for phase in self.phases
+        )
+
+    @property
+    def parts_of_new_vocabulary(self) -> list[str]:
+        """What the phases train that exists only with a new vocabulary."""
+        trained = {part for phase in self.phases for part in phase.trainable}
+        return [part for part in ("adapter", "new-rows") if part in trained]
+
+    def teacher(self, source: str | None = None) -> str | None:
+        """The source model that teaches in a phase, see `Phase.teacher`."""
+        return next(filter(None, (phase.teacher(source) for phase in self.phases)), None)
+
     @model_validator(mode="after")
     def _check_phases(self) -> "Strategy":
         self._check_amounts()
@@ -364,7 +399,7 @@ class Strategy(Settings):
             if (number or self.after) and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"
                 raise KeyedError(key, "only the first phase can train an adapter; put it first")
-        teachers = (phase_teacher(plain(phase), "the cell's own source") for phase in self.phases)
+        teachers = (phase.teacher("the cell's own source") for phase in self.phases)
         names = sorted({name for name in teachers if name})
         if len(names) > 1:
             raise KeyedError(
@@ -431,50 +466,6 @@ def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strat
             )
         )
     return _filled(strategy, phases=tuple(phases))
-
-
-def of_new_vocabulary(settings: Mapping[str, Any]) -> list[str]:
-    """What one entry of `config/strategies.yaml` trains that exists only with a new vocabulary."""
-    trained = {part for phase in settings["phases"] for part in phase["trainable"] if part in PARTS}
-    return sorted(trained & {"adapter", "new-rows"})
-
-
-def trains_whole_model(settings: Mapping[str, Any]) -> bool:
-    """Whether one entry of `config/strategies.yaml` trains all parameters of a model at once.
-
-    VocADT's dense adapters count too: they have about as many.
-    """
-    forms = [
-        (phase.get("adapter") or {}).get("form", "dense")
-        for phase in settings["phases"]
-        if "adapter" in phase["trainable"]
-    ]
-    return "dense" in forms or any("all" in phase["trainable"] for phase in settings["phases"])
-
-
-def samples_of(settings: Mapping[str, Any]) -> list[str]:
-    """Entries of samples that the phases of one entry of `config/strategies.yaml` read."""
-    names: list[str] = []
-    for phase in settings["phases"]:
-        texts = phase.get("data", MONOLINGUAL)
-        names += [texts] if isinstance(texts, str) else texts
-        names += [phase["validation"]] if phase.get("validation") else []
-    return [name for name in dict.fromkeys(names) if name != MONOLINGUAL]
-
-
-def teacher_of(settings: Mapping[str, Any], source: str | None = None) -> str | None:
-    """The source model that teaches in the phases of one entry of `config/strategies.yaml`.
-
-    The cell's own `source` teaches where the objective has a teacher and the entry names none.
-    """
-    names = (phase_teacher(phase, source) for phase in settings["phases"])
-    return next((name for name in names if name), None)
-
-
-def phase_teacher(phase: Mapping[str, Any], source: str | None = None) -> str | None:
-    """The source model that teaches in one phase, see `teacher_of`."""
-    teacher: str | None = objective(phase.get("objective", "clm")).teacher_name(phase, source)
-    return teacher
 
 
 def _filled(settings: Settings, **values: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from pyarrow.parquet import write_table
 
 from lexigraft.corpus.readers import read_scored_pairs, text_shards
+from lexigraft.settings import plain
 from tests.corpus.text_files import write_json_lines
 from workflow.config.registries import data_set, entries_of
 
@@ -75,7 +76,7 @@ def test_every_corpus_has_a_layout(corpora):
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_corpus_is_read_in_its_layout(name, corpora, tmp_path):
     code, files, other, columns = LAYOUTS[name]
-    column = corpora[name]["column"]
+    column = corpora[name].column
     for number, file in enumerate(files):
         rows = [{column: f"{text} {number}", **columns} for text in TEXTS]
         write(tmp_path / file, rows)
@@ -100,7 +101,7 @@ BITEXT = {
 @pytest.mark.parametrize("language", BITEXT)
 def test_bitext_is_read_in_its_layout_with_its_scores(language, tmp_path):
     line, pair, score = BITEXT[language]
-    text = entries_of("languages")[language]["samples"]["parallel"]["text"]
+    text = plain(entries_of("languages")[language].samples["parallel"].text)
     file = tmp_path / text["path"]
     file.parent.mkdir(parents=True)
     file.write_bytes(gzip.compress(f"{line}\n".encode()))

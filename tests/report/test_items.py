@@ -25,6 +25,8 @@ from lexigraft.report.items import (
 )
 from lexigraft.report.models import models
 from lexigraft.report.records import read_study
+from workflow.config.registries import REGISTRIES
+from workflow.config.study import Report, StudyConfig
 from workflow.inputs.report import report_files
 from workflow.study import Study
 
@@ -123,8 +125,8 @@ def test_items_declare_the_records_that_they_alone_read():
 
 def test_the_workflow_knows_the_files_of_every_item():
     items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "fertility"]
-    report = {"report": {"items": items}, "packages_folder": "packages"}
-    study = Study({"study": "s", "results": "r", "cells": [], "aliases": [], **report})
+    settings = StudyConfig.model_construct(study="s", results="r", report=Report(items=items))
+    study = Study(settings, {kind: {} for kind in REGISTRIES}, {})
     files = {group: [file["value"] for file in report_files(study, group)] for group in GROUPS}
     assert files == {
         "pages": ["r/report/s/recommendation.html"],

@@ -30,11 +30,14 @@ def test_an_objective_declares_its_models_teacher_and_options():
 
 
 def test_an_objective_declares_its_teacher_and_cost():
-    phase = {"objective": "distill", "distill": {"teacher": "large"}}
-    assert objective("distill").teacher_name(phase, "own") == "large"
-    assert objective("aim").teacher_name({}, "own") == "own"
-    assert objective("clm").teacher_name({}, "own") is None
-    assert objective("aim").cost({}) == TokenCost(1 / 3, 1 / 3, teacher_tokenizes=True)
+    def phase(name, **keys):
+        entry = {"trainable": ["all"], "length": 8, "objective": name, **keys}
+        return Phase.model_validate(entry)
+
+    assert phase("distill", distill={"teacher": "large"}).teacher("own") == "large"
+    assert phase("aim").teacher("own") == "own"
+    assert phase("clm").teacher("own") is None
+    assert objective("aim").cost(phase("aim")) == TokenCost(1 / 3, 1 / 3, teacher_tokenizes=True)
 
 
 def test_an_objective_from_outside_is_registered(monkeypatch):

@@ -3,9 +3,8 @@
 import pytest
 
 from benchmarks.memory import MODELS, peak_of
-from lexigraft.training.settings import trains_whole_model
 from tests.workflow.conftest import open_study
-from workflow.config.registries import load_registries
+from workflow.config.registries import entries_of, load_registries
 from workflow.records import open_record
 
 RECORDED = open_record("memory")
@@ -24,7 +23,7 @@ def needed_and_asked(study, source):
     """Of each strategy in the record: whether it trains a whole model; GPUs needed and asked."""
     for row in RECORDED.rows("cards", model=source, offload=False):
         asked, *_ = study.training_gpus(source, row["strategy"])
-        whole = trains_whole_model(study.config["strategies"][row["strategy"]])
+        whole = study.strategies[row["strategy"]].trains_whole_model
         yield whole, row["gpus"], asked
 
 
@@ -37,7 +36,7 @@ def test_sources_request_the_gpus_that_their_trainings_need():
 
 
 def test_sources_request_the_machine_memory_that_their_jobs_need():
-    registries = load_registries()
+    registries, strategies = load_registries(), entries_of("strategies")
     for source in registries["sources"].keys() & MODELS.keys():
         resources = registries["sources"][source]["resources"]
         if "full_training_mb" not in resources:
@@ -46,7 +45,7 @@ def test_sources_request_the_machine_memory_that_their_jobs_need():
         partial = max(
             row["trained"] / 1e6
             for row in RECORDED.rows("cards", model=source, offload=False)
-            if not trains_whole_model(registries["strategies"][row["strategy"]])
+            if not strategies[row["strategy"]].trains_whole_model
         )
         # Megabytes: an export, or a cell's own checkpoint; moments of a checkpoint to resume from.
         needed = 4000 + max(2 * weights + 4 * partial, 8 * partial)

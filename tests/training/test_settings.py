@@ -9,10 +9,7 @@ from lexigraft.errors import UserError
 from lexigraft.training.settings import (
     AdapterSettings,
     Lora,
-    of_new_vocabulary,
     read_strategy,
-    samples_of,
-    teacher_of,
 )
 
 PHASE = {"trainable": ["embeddings", "head", "lora"], "length": 512}
@@ -92,9 +89,10 @@ def test_alma_trains_the_whole_model_on_the_corpus_and_then_on_parallel_sentence
 def test_likelihood_matching_is_taught_by_the_cell_s_source_or_by_another_model():
     named = {"objective": "alm", "alm": {"teacher": "large"}}
     for name in ("aim", "alm"):
-        assert teacher_of({"phases": [PHASE, {**PHASE, "objective": name}]}, "own") == "own"
-    assert teacher_of({"phases": [{**PHASE, **named}]}, "own") == "large"
-    assert teacher_of({"phases": [PHASE]}, "own") is None
+        phases = [PHASE | {"share": 0.5}, PHASE | {"share": 0.5, "objective": name}]
+        assert read_strategy({"phases": phases}).teacher("own") == "own"
+    assert read_strategy({"phases": [PHASE | named]}).teacher("own") == "large"
+    assert read_strategy({"phases": [PHASE]}).teacher("own") is None
 
 
 @pytest.mark.bad_input(
@@ -117,10 +115,11 @@ def test_invalid_shares_are_refused(data, message):
         read_strategy({"phases": [{**PHASE, "data": data}]})
 
 
-def test_samples_of_lists_each_entry_once():
-    phases = [PHASE, {**PHASE, "data": "b"}, {**PHASE, "data": {"monolingual": 0.5, "a": 0.5}}]
-    assert samples_of({"phases": [*phases, {**PHASE, "data": "b"}]}) == ["b", "a"]
-    assert samples_of({"phases": []}) == []
+def test_samples_of_a_strategy_are_listed_once():
+    texts = ("monolingual", "b", {"monolingual": 0.5, "a": 0.5}, "b")
+    phases = [PHASE | {"share": 0.25, "data": data} for data in texts]
+    assert read_strategy({"phases": phases}).samples == ["b", "a"]
+    assert read_strategy({"phases": []}).samples == []
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -158,8 +157,9 @@ def test_alma_follows_the_adapters():
 
 def test_a_phase_without_adapters_has_no_adapter_settings():
     assert read_strategy({"phases": [PHASE]}).phases[0].adapter is None
-    assert of_new_vocabulary({"phases": [PHASE]}) == []
-    assert of_new_vocabulary({"phases": [ADAPTED, PHASE]}) == ["adapter"]
+    assert read_strategy({"phases": [PHASE]}).parts_of_new_vocabulary == []
+    phases = [phase | {"share": 0.5} for phase in (ADAPTED, PHASE)]
+    assert read_strategy({"phases": phases}).parts_of_new_vocabulary == ["adapter"]
 
 
 @pytest.mark.bad_input(

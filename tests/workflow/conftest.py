@@ -27,11 +27,23 @@ def open_study(name):
     return Plan(name)
 
 
-def study_of_entries(**entries):
-    """A study without cells, of some entries."""
+def study_of_entries(settings=None, **entries):
+    """A study without cells, of some entries, with other settings than the default ones."""
+    from workflow.config.registries import REGISTRIES, read_entries
+    from workflow.config.study import StudyConfig
     from workflow.study import Study
 
-    return Study({"study": "made-up", "results": "results", "cells": [], "aliases": [], **entries})
+    validated = {kind: read_entries(kind, {}, entries.get(kind, {}))[0] for kind in REGISTRIES}
+    return Study(StudyConfig.model_construct(study="made-up", **(settings or {})), validated, {})
+
+
+def edited(study, kind, name, **values):
+    """A study with other values of an entry."""
+    from workflow.study import Study
+
+    entry = study.entries[kind][name].model_copy(update=values)
+    entries = {**study.entries, kind: {**study.entries[kind], name: entry}}
+    return Study(study.settings, entries, study.titles)
 
 
 def benchmarks_of(study, task, language):

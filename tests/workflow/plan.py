@@ -57,7 +57,8 @@ class Plan(Study):
         if isinstance(config, str):
             config = read_yaml(ROOT / f"config/studies/{config}.yaml")
         self._given = dict(config)
-        super().__init__(resolve(deepcopy(self._given), _registries()).config)
+        resolved = resolve(deepcopy(self._given), _registries())
+        super().__init__(resolved.settings, resolved.entries, resolved.titles)
 
     @cached_property
     def _workflow(self) -> Any:

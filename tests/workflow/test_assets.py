@@ -115,8 +115,8 @@ def small(servers, monkeypatch, tmp_path):
     monkeypatch.setenv("npm_config_registry", files.address)
     study = open_study("fragmentation")
     study.results = str(tmp_path / "results")
-    vectors = study.config["files"]["fasttext-crawl"]
-    vectors["url"] = f"{files.address}/vectors/cc.{{code}}.300.bin.gz"
+    url = f"{files.address}/vectors/cc.{{code}}.300.bin.gz"
+    study.files["fasttext-crawl"] = study.files["fasttext-crawl"].model_copy(update={"url": url})
     script = HubAsset("data set", "org/script", where="xnli_de")
     monkeypatch.setattr(assets, "_benchmark_data", lambda _: [script])
     return study

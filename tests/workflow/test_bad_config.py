@@ -28,9 +28,9 @@ def test_the_study_is_accepted_and_completed(full_study, registries):
     study = resolve(deepcopy(full_study), registries)
     check_local_files(study)
     assert study.config["seed"] == 0
-    assert study.strategies["short"]["learning_rate"] == 1e-4
-    assert study.run_tasks["speed-short"]["runs"] == 1
-    assert study.initializers["focused"]["auxiliary"] == {"target": "trained"}
+    assert study.strategies["short"].learning_rate == 1e-4
+    assert study.run_tasks["speed-short"].runs == 1
+    assert study.initializers["focused"].auxiliary == {"target": "trained"}
 
 
 @pytest.mark.bad_input(

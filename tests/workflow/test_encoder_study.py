@@ -190,7 +190,7 @@ def test_a_missing_setting_of_a_task_is_named(config, registries, change, messag
 def test_the_tasks_of_cw2v_have_its_languages(registries):
     study = study_of_entries(**registries)
     for task in ("xnli", "wikiann", "squad"):
-        learned = [part for part in LEARNED_PARTS if part in study.tasks[task]["examples"]]
+        learned = [part for part in LEARNED_PARTS if getattr(study.tasks[task].examples, part)]
         assert learned == ["train"] if task == "squad" else ["train", "validation"]
         for code in (*learned, "en", "de", "ru", "hi", "ta"):
             text = study.example_settings(task, code)["text"]

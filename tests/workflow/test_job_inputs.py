@@ -95,7 +95,7 @@ def test_a_cell_reads_its_teacher_and_has_memory_for_it(study):
     assert training(study, "matched")["teacher"] == "results/source/tiny"  # the cell's own source
     assert "teacher" not in training(study, "mixed")
     taught, mixed = (memory(study, CELL | {"strategy": name}) for name in ("taught", "mixed"))
-    assert taught - mixed == study.sources["large"]["resources"]["evaluation_mb"]
+    assert taught - mixed == study.sources["large"].resources.evaluation_mb
     used = study.described("build_report", {})["settings"]["study"]["sources"]
     assert set(used) == {"tiny", "large"}
 
@@ -149,10 +149,10 @@ def test_names_of_others_are_entries_of_the_same_method_and_options(name, same):
     from lexigraft.initialization.registry import initializer
 
     entry, other = (entries_of("initializers")[key] for key in (name, same))
-    assert initializer(entry["method"], **entry["options"]).__dict__ == (
-        initializer(other["method"], **other["options"]).__dict__
+    assert initializer(entry.method, **entry.options).__dict__ == (
+        initializer(other.method, **other.options).__dict__
     )
-    assert {**entry, "options": {}} == {**other, "options": {}}
+    assert entry.model_copy(update={"options": other.options}) == other
 
 
 def test_cells_of_an_alias_are_those_of_the_initializer_that_it_names(miniature):

@@ -5,16 +5,16 @@ import io
 import re
 import shutil
 import tarfile
-from types import SimpleNamespace
 
 import pytest
 import typer
 
 from lexigraft.errors import UserError
 from tests.web_server import serving
-from tests.workflow.conftest import REPOSITORY
+from tests.workflow.conftest import REPOSITORY, study_of_entries
 from workflow.commands import fetch as command
 from workflow.config.registries import entries_of
+from workflow.config.sources import FileConfig
 from workflow.jobs import Job
 from workflow.recipes import fetch_recipe, hint, recipes_of
 
@@ -22,6 +22,11 @@ from workflow.recipes import fetch_recipe, hint, recipes_of
 @pytest.fixture(scope="module")
 def entries():
     return entries_of("files")
+
+
+def at(entry, url):
+    """The same file at another address."""
+    return entry.model_copy(update={"url": url})
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +58,7 @@ def test_each_file_that_the_registries_and_studies_name_has_a_recipe(entries):
 
 def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
     files.contents["/cc.te.300.bin.gz"] = gzip.compress(b"vectors")
-    entry = entries["fasttext-crawl"] | {"url": f"{files.address}/cc.{{code}}.300.bin.gz"}
+    entry = at(entries["fasttext-crawl"], f"{files.address}/cc.{{code}}.300.bin.gz")
     path = "data/fasttext/cc.te.300.bin"
     recipe = recipes_of([path], {"vectors": entry})[path]
     assert recipe.recorded() is None
@@ -79,7 +84,8 @@ def test_a_compressed_file_is_fetched_and_unpacked(files, project, entries):
 )
 def test_a_file_that_arrives_damaged_is_one_line_and_can_be_fetched_again(files, project):
     whole = gzip.compress(b"vectors" * 100)
-    entry = {"path": "vectors.bin", "url": f"{files.address}/vectors.bin.gz", "unpack": "gz"}
+    url = f"{files.address}/vectors.bin.gz"
+    entry = FileConfig(path="vectors.bin", url=url, unpack="gz")
     recipe = recipes_of(["vectors.bin"], {"vectors": entry})["vectors.bin"]
     for damaged in (whole[:10] + b"\xff" * 8 + whole[18:], whole[:-9], b"no archive"):
         files.contents["/vectors.bin.gz"] = damaged
@@ -100,7 +106,7 @@ def recipe_of_archive(files, entries, path, *members):
             info.size = 4
             archive.addfile(info, io.BytesIO(b"one\n"))
     files.contents["/flores.tar.gz"] = packed.getvalue()
-    entry = entries["flores-200"] | {"url": f"{files.address}/flores.tar.gz"}
+    entry = at(entries["flores-200"], f"{files.address}/flores.tar.gz")
     return recipes_of([path], {"flores": entry})[path]
 
 
@@ -127,7 +133,7 @@ def test_what_is_not_in_a_fetched_folder_is_named(files, project, entries):
 
 def test_a_checksum_that_is_known_is_compared(files, project):
     files.contents["/words.txt"] = b"river nadi\n"
-    entry = {"path": "words.txt", "url": f"{files.address}/words.txt", "sha256": "0" * 64}
+    entry = FileConfig(path="words.txt", url=f"{files.address}/words.txt", sha256="0" * 64)
     with pytest.raises(UserError, match=r"files.words: .*expected 0000"):
         fetch_recipe(recipes_of(["words.txt"], {"words": entry})["words.txt"])
     assert not (project / "words.txt").exists()
@@ -142,9 +148,9 @@ def study(files, monkeypatch, entries):
     """A study that reads word vectors, which are on the server, and two other files."""
     files.contents["/cc.en.300.bin.gz"] = gzip.compress(b"vectors")
     url = f"{files.address}/cc.{{code}}.300.bin.gz"
-    vectors = entries["fasttext-crawl"] | {"url": url}
-    config = {"files": entries | {"fasttext-crawl": vectors}, "prefix": None}
-    study = SimpleNamespace(config=config)
+    vectors = at(entries["fasttext-crawl"], url)
+    study = study_of_entries()
+    study.files = entries | {"fasttext-crawl": vectors}
     monkeypatch.setattr(command, "study_named", lambda name: (study, name))
     monkeypatch.setattr(
         "workflow.jobs.jobs_of", lambda file, prefix: {job.card: job for job in JOBS}
@@ -153,7 +159,7 @@ def study(files, monkeypatch, entries):
 
 
 def test_the_command_fetches_what_it_can_and_names_the_rest(study, project, capsys):
-    assert "downloads 1 of the missing files; 2 more" in hint(JOBS, study.config["files"])
+    assert "downloads 1 of the missing files; 2 more" in hint(JOBS, study.files)
     for dry, present in ((True, False), (False, True)):
         with pytest.raises(typer.Exit) as end:
             command.fetch("mine", "", dry)
@@ -168,4 +174,4 @@ def test_the_command_fetches_what_it_can_and_names_the_rest(study, project, caps
         (project / made).parent.mkdir(parents=True, exist_ok=True)
         (project / made).write_text("made\n")
     command.fetch("mine", "", False)
-    assert "all local files" in capsys.readouterr().out and hint(JOBS, study.config["files"]) == ""
+    assert "all local files" in capsys.readouterr().out and hint(JOBS, study.files) == ""

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.workflow.conftest import open_study
+from tests.workflow.conftest import edited, open_study, study_of_entries
+from workflow.config.study import Run
 from workflow.inputs import evaluation, training
 from workflow.inputs.rule import per_attempt
-from workflow.study import Study
 
 CELL = {
     "source": "big",
@@ -25,32 +25,20 @@ SIZES = {
     "evaluation_minutes": 20,
 }
 TRAINED = [{"trainable": ["embeddings"], "length": 64, "objective": "clm"}]
-EVERYWHERE = dict.fromkeys(("sources", "languages", "initializers", "strategies", "seeds"))
 
 
 def study(strategy=None, times=None, tasks=None, **resources):
     """A study of one source model and a strategy, which trains and asks for no more than usual.
 
-    Its limits are given, so none is computed (`test_cost_model.py`).
+    Its limits are given, so none is computed (`test_cost.py`).
     """
-    factors = {"time": 1, "memory": 1} | (times or {})
-    own = {"phases": TRAINED, "checkpoints": 1, **(strategy or {}), "resources": factors}
-    runs = {name: {"runs": number, **EVERYWHERE} for name, number in (tasks or {}).items()}
-    return Study(
-        {
-            "study": "made-up",
-            "results": "results",
-            "aliases": [],
-            "cells": [],
-            "sources": {
-                "big": {"resources": SIZES | resources},
-                "teacher": {"resources": SIZES | {"evaluation_mb": 1100}},
-            },
-            "strategies": {"s": own},
-            "run_tasks": runs,
-            "tasks": {name: {"kind": name} for name in runs},
-        }
-    )
+    own = {"phases": TRAINED, **(strategy or {}), "resources": times or {}}
+    runs = {name: Run(runs=number) for name, number in (tasks or {}).items()}
+    sources = {"big": SIZES | resources, "teacher": SIZES | {"evaluation_mb": 1100}}
+    sources = {name: {"folder": "/m", "resources": entry} for name, entry in sources.items()}
+    tasks = {name: {"kind": name} for name in runs}
+    settings = {"run_tasks": runs}
+    return study_of_entries(settings, sources=sources, strategies={"s": own}, tasks=tasks)
 
 
 def asked(study, **wildcards) -> tuple[int, int, int]:
@@ -91,7 +79,7 @@ def test_one_process_starts_on_each_gpu_that_a_job_got(resources, granted, expec
     ],
 )
 def test_a_whole_model_is_trained_on_gpus_of_its_own_number_which_share_it(phase, whole):
-    phases = [*TRAINED, TRAINED[0] | phase]
+    phases = [TRAINED[0] | phase | {"share": 0.5}, TRAINED[0] | {"share": 0.5}]
     own = {"full_training_gpus": 4, "full_training_mb": 9000}
     assert asked(study({"phases": phases})) == (2 * 6000, 60, 2)
     found = study({"phases": phases}, **own)
@@ -107,10 +95,10 @@ def test_a_strategy_takes_a_multiple_of_what_its_source_takes():
 
 
 def test_a_model_of_unknown_size_gets_an_hour_unless_its_limits_are_given():
-    given = ("training_minutes", "evaluation_minutes")
     unknown = study(tasks={"perplexity": 3})
-    for key in given:
-        del unknown.config["sources"]["big"]["resources"][key]
+    resources = unknown.sources["big"].resources
+    limits = dict.fromkeys(("training_minutes", "evaluation_minutes"))
+    unknown = edited(unknown, "sources", "big", resources=resources.model_copy(update=limits))
     assert training.minutes(unknown, CELL) == 60
     assert evaluation.minutes(unknown, CELL) == 3 * 60
 

@@ -7,8 +7,9 @@ from pyarrow.parquet import write_table
 from lexigraft.artifacts.records import read_jsonl
 from lexigraft.corpus.examples import prepare_examples, prepare_test_set
 from lexigraft.corpus.readers import read_articles
+from lexigraft.settings import plain
 from tests.workflow.conftest import study_of_entries
-from workflow.config.registries import entries_of
+from workflow.config.registries import entries_of, load_registries
 
 QUESTION = {"id": "1", "context": "Bern ist klein.", "question": "Was ist klein?",
             "answers": {"answer_start": [0], "text": ["Bern"]}}  # fmt: skip
@@ -42,7 +43,7 @@ TRAINED = {
 
 @pytest.fixture(scope="module")
 def study():
-    return study_of_entries(tasks=entries_of("tasks"))
+    return study_of_entries(tasks=load_registries()["tasks"])
 
 
 def copy_of(text, file, row, folder):
@@ -81,7 +82,7 @@ def test_a_task_that_fine_tunes_reads_its_examples(task, part, study, tmp_path):
     [("te", "telugu", ARTICLE), ("de", "de", MLSUM)],
 )
 def test_articles_of_a_language_have_their_summaries(language, file, row, tmp_path):
-    text = entries_of("languages")[language]["summarization"]
+    text = plain(entries_of("languages")[language].summarization)
     text = copy_of(text, f"{file}/test/0000.parquet", row, tmp_path)
     text["data_files"] = text["data_files"][:1]  # the other part has a file of its own
     assert list(read_articles(text)) == [(row["text"], row["summary"])]

@@ -139,9 +139,9 @@ def test_every_registered_test_set_has_a_text_for_each_language(registries):
         (name, f"{key}-{code}")
         for name, entry in tasks.items()
         for key in ("test", "shots")
-        if entry["kind"] in ("translation", "summarization", "question_answering")
-        for text in entry.get("examples", {}).get(key, ())
-        for code in text["languages"]
+        if entry.kind in ("translation", "summarization", "question_answering")
+        for text in getattr(entry.examples, key, None) or ()
+        for code in text.languages
     }
     assert len(parts) > 500
     for name, part in parts:

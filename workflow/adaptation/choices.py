@@ -16,6 +16,8 @@ from lexigraft.artifacts.cards import read_card
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import PEAKS, known_device
+from lexigraft.settings import plain
+from lexigraft.training.settings import read_strategy
 from workflow.adaptation.study import Adaptation, Choices
 from workflow.adaptation.text import (
     MOST_READ,
@@ -86,7 +88,7 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
         slow = "" if parameters < 1e9 else "; a model of this size is slow without one"
         strategy = "2x2ls-clm-512"
         reason = f"trains embeddings and four layers, since there is no GPU{slow}"
-    entry = entries_of("strategies")[strategy]
+    entry = plain(entries_of("strategies")[strategy])
     positions = context_length(load_config(model.folder))
     phases = [
         phase | {"length": min(phase["length"], positions or phase["length"])}
@@ -334,5 +336,6 @@ def training_speed(
             )
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     device = known_device(name) or DEVICE
-    flops = training_flops(strategy["phases"][-1], strategy["gradient_checkpointing"], parameters)
+    read = read_strategy(strategy)
+    flops = training_flops(read.phases[-1], read.gradient_checkpointing, parameters)
     return Speed(0.0, flops / (TRAINING * PEAKS[device].flops), f"cost model for {device}")

@@ -13,7 +13,8 @@ from lexigraft.auxiliary.registry import auxiliary_kind, compute_vectors
 from lexigraft.corpus.readers import read_pairs
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization.registry import declaration
-from workflow.config.registries import by_role, entries_of
+from lexigraft.settings import plain
+from workflow.config.registries import entries_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -71,11 +72,11 @@ def registered(name: str) -> RegisteredInitializer:
     entry, vectors = entries[name], entries_of("auxiliary")
     return RegisteredInitializer(
         name,
-        entry["method"],
-        entry["options"],
-        {role: vectors[kind] for role, kind in by_role(entry["auxiliary"]).items()},
-        reads_dictionary=entry["dictionary"],
-        samples_role=declaration(entry["method"]).pairs_role if entry["samples"] else None,
+        entry.method,
+        entry.options,
+        {role: plain(vectors[kind]) for role, kind in entry.auxiliary.items()},
+        reads_dictionary=entry.dictionary,
+        samples_role=declaration(entry.method).pairs_role if entry.samples else None,
     )
 
 

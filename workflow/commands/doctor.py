@@ -48,7 +48,7 @@ def check_study(name: str) -> None:
     from workflow.assets import BY_HAND, MISSING, READABLE, check_assets
 
     study, file = study_named(name)
-    assets = check_assets(study, jobs_of(file, prefix=study.config["prefix"]))
+    assets = check_assets(study, jobs_of(file, prefix=study.settings.prefix))
     for line in table(assets):
         typer.echo(line)
     unreadable = [asset for asset in assets if asset.answer.state not in READABLE]

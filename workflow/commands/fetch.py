@@ -36,14 +36,14 @@ def fetch(
     are listed with a description of their contents; the exit code is then 1.
     """
     opened, file = study_named(study)
-    jobs = jobs_of(file, prefix=opened.config["prefix"])
-    recipes, own_files = needed_recipes(jobs.values(), opened.config["files"])
+    jobs = jobs_of(file, prefix=opened.settings.prefix)
+    recipes, own_files = needed_recipes(jobs.values(), opened.files)
     recipes = [recipe for recipe in recipes if only in recipe.path]
     own_files = [path for path in own_files if only in path]
     done = [_fetch(recipe, dry_run) for recipe in recipes if recipe.url]
     by_hand = [recipe for recipe in recipes if recipe.url is None]
     for recipe in by_hand:
-        typer.echo(f"by hand  {recipe.path}: {recipe.entry['by_hand']}")
+        typer.echo(f"by hand  {recipe.path}: {recipe.entry.by_hand}")
     for path in own_files:
         typer.echo(f"your own {path}")
     if not recipes and not own_files:
@@ -58,8 +58,8 @@ def _fetch(recipe: FileRecipe, dry_run: bool) -> bool:
     try:
         remote = ask_file(recipe.url)
         size = "" if remote.bytes is None else f", {remote.bytes / 1e9:.2f} GB"
-        licence = f", {recipe.entry['license']}" if "license" in recipe.entry else ""
-        terms = f"; its terms: {recipe.entry['terms']}" if "terms" in recipe.entry else ""
+        licence = f", {recipe.entry.license}" if recipe.entry.license else ""
+        terms = f"; its terms: {recipe.entry.terms}" if recipe.entry.terms else ""
         typer.echo(
             f"fetch    {recipe.path} from {without_secrets(recipe.url)}{size}{licence}{terms}"
         )

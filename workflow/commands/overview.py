@@ -33,8 +33,8 @@ def plan(study: StudyFile) -> None:
     Nothing is started. `lexigraft run STUDY.yaml -n` shows Snakemake's own plan, job by job.
     """
     opened = study_of(study)
-    device = chosen_device(opened.config) or (_device(opened) if devices() else CPU)
-    typer.echo(plan_text(opened, study, jobs_of(study, prefix=opened.config["prefix"]), device))
+    device = chosen_device(opened.settings) or (_device(opened) if devices() else CPU)
+    typer.echo(plan_text(opened, study, jobs_of(study, prefix=opened.settings.prefix), device))
 
 
 def status(study: StudyFile) -> None:
@@ -45,7 +45,7 @@ def status(study: StudyFile) -> None:
     """
     opened = study_of(study)
     _check_begun(opened, study)
-    jobs = jobs_of(study, prefix=opened.config["prefix"])
+    jobs = jobs_of(study, prefix=opened.settings.prefix)
     typer.echo(status_text(opened, jobs, _device(opened)))
 
 
@@ -55,7 +55,7 @@ def cost(study: StudyFile) -> None:
     Only jobs that would run are counted, on an A100 unless LEXIGRAFT_DEVICE names another device.
     """
     opened = study_of(study)
-    jobs = jobs_of(study, prefix=opened.config["prefix"])
+    jobs = jobs_of(study, prefix=opened.settings.prefix)
     unfinished = {card: jobs[card] for card, state in states(jobs).items() if state.name != DONE}
     model = CostModel(opened, _device(opened), jobs.values())
     title = f"{opened.name}: {len(opened.cells)} cells"
@@ -66,7 +66,7 @@ def cost(study: StudyFile) -> None:
 
 def _device(opened: "Study") -> str:
     """The device for which times are estimated."""
-    return chosen_device(opened.config) or DEVICE
+    return chosen_device(opened.settings) or DEVICE
 
 
 def verify(study: StudyFile) -> None:
@@ -76,7 +76,7 @@ def verify(study: StudyFile) -> None:
     """
     opened = study_of(study)
     _check_begun(opened, study)
-    packages = opened.config["packages_folder"]
+    packages = opened.settings.packages_folder
     verify_folders([opened.results, *([packages] if Path(packages).is_dir() else [])])
 
 
@@ -119,7 +119,7 @@ def explain(
 ) -> None:
     """Explain how a cell is computed, and why a job would run: what changed since it finished."""
     opened = study_of(study)
-    jobs = jobs_of(study, prefix=opened.config["prefix"])
+    jobs = jobs_of(study, prefix=opened.settings.prefix)
     if cell is None:
         typer.echo(explain_study(opened, jobs))
         return

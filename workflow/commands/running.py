@@ -77,7 +77,7 @@ def export(
             raise UserError(f"{chosen.path}: was not trained, see above; nothing was exported")
     os.environ.update(resolved.environment())
     folder = write(Path(card).parent, to)
-    is_causal = resolved.config["sources"][chosen.source]["kind"] == "causal"
+    is_causal = resolved.sources[chosen.source].kind == "causal"
     model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
     typer.echo(
         f'Wrote {chosen.path} to {folder}. To load it:\n  {model}.from_pretrained("{folder}")'

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.artifacts.cards import MODEL_FILES, folder_of
+from lexigraft.auxiliary.kinds.plm import ModelEmbeddings
+from lexigraft.auxiliary.kinds.word_vectors import WordVectors
 from lexigraft.auxiliary.language_files import check_word_vectors, word_vector_files
-from lexigraft.auxiliary.registry import auxiliary_kind
 from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
 from lexigraft.corpus.local_files import check_file, check_files, local_paths
 from lexigraft.corpus.mixture import check_shares
@@ -20,14 +21,12 @@ from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_
 from lexigraft.initialization import registry
 from lexigraft.installation import PIPELINE
 from lexigraft.setting_types import MASKED
-from lexigraft.settings import validate
+from lexigraft.settings import plain
 from lexigraft.source.hub_check import is_folder
 from lexigraft.training.registry import objective, objectives
-from lexigraft.training.settings import of_new_vocabulary, phase_teacher
 from lexigraft.yaml_files import read_yaml
-from workflow.config.tasks import Task
-from workflow.config.vocabularies import is_taken
-from workflow.study import TEST_SETS, Study, codes_of, is_answered
+from workflow.config.vocabularies import TAKEN, ModelReplacement, TakenReplacement
+from workflow.study import TEST_SETS, Study, codes_of, corpus_of
 
 # Names that a block of cells may use in addition to the entries of each registry.
 RESERVED = {"vocabularies": [SOURCE_VOCABULARY], "initializers": [NO_INITIALIZER]}
@@ -56,7 +55,7 @@ def check_study(study: Study) -> None:
     for name in sorted({*study.used("initializers")} - {NO_INITIALIZER}):
         _check_initializer(study, name)
     for name in study.used_auxiliaries():
-        if corpus := study.auxiliary[name].get("corpus"):
+        if corpus := corpus_of(study.auxiliary[name]):
             _require(f"auxiliary.{name}.corpus", corpus, study.languages)
     for task in study.run_tasks:
         _check_selection(study, task)
@@ -77,14 +76,14 @@ def check_study(study: Study) -> None:
 def check_local_files(study: Study) -> None:
     """Check that the local files, folders and packages that a study reads exist."""
     for name in study.single_languages:
-        check_files(study.languages[name], f"languages.{name}")
+        check_files(plain(study.languages[name]), f"languages.{name}")
     for language, _, name in study.samples_read():
         for key, entry in _prompts(study, language, name):
-            check_files(entry, key)
+            check_files(plain(entry), key)
     parts = {
         (task, part): None
         for task in study.run_tasks
-        if "examples" in study.tasks[task]
+        if study.tasks[task].examples
         for language in study.used("languages", task=task)
         for names in study.example_parts(task, language).values()
         for part in names.values()
@@ -92,27 +91,25 @@ def check_local_files(study: Study) -> None:
     for task, part in parts:
         text = study.example_settings(task, part)["text"]
         check_files({"text": text}, f"tasks.{task}.examples ({part})")
-    for name in study.config["fragmentation"]["tokenizers"]:
-        if folder := study.config["tokenizers"][name].get("folder"):
+    for name in study.settings.fragmentation.tokenizers:
+        if folder := study.tokenizers[name].folder:
             check_folder(folder, f"tokenizers.{name}.folder", TOKENIZER, "source.json")
     sources = {*study.used("sources")} | study.teachers()
-    for name in sorted(
-        {study.sources[name].get("tokenizer_of", name) for name in sources} | sources
-    ):
-        if folder := study.sources[name].get("folder"):
+    for name in sorted({study.sources[name].tokenizer_of or name for name in sources} | sources):
+        if folder := study.sources[name].folder:
             check_folder(folder, f"sources.{name}.folder", MODEL)
     for name in study.used_auxiliaries():
-        settings = study.auxiliary[name]
-        auxiliary_kind(settings["kind"]).check(settings, f"auxiliary.{name}")
+        entry = study.auxiliary[name]
+        entry.check(plain(entry), f"auxiliary.{name}")
     for key, path, file, _ in _needs(study):
         if file is None:
             (check_file if key.endswith("dictionary") else check_word_vectors)(path, key)
         elif is_folder(path):
             check_folder(path, key, file, instead=", or a hub name")
     texts = [study.languages[name] for name in study.single_languages]
-    texts += [study.tasks[name] for name in study.run_tasks]
-    folders = [folder_of(path) for path in local_paths(texts) if not path.endswith(MODEL_FILES)]
-    check_results_apart(folders, study.config["results"])
+    paths = local_paths(plain([*texts, *(study.tasks[name] for name in study.run_tasks)]))
+    folders = [folder_of(path) for path in paths if not path.endswith(MODEL_FILES)]
+    check_results_apart(folders, study.results)
 
 
 def check_results_apart(inputs: Iterable[str | Path], results: str | Path) -> None:
@@ -148,64 +145,64 @@ def _references(study: Study) -> Iterator[tuple[str, str, Collection[str]]]:
 
     In the order of their checks: later references rely on earlier ones.
     """
-    config = study.config
-    for number, block in enumerate(config["cells"]):
+    settings, entries = study.settings, study.entries
+    for number, block in enumerate(settings.cells):
         for axis in ("sources", "languages", "vocabularies", "initializers", "strategies"):
-            for name in block[axis]:
-                names = [*config[axis], *RESERVED.get(axis, ())]
+            for name in getattr(block, axis):
+                names = [*entries[axis], *RESERVED.get(axis, ())]
                 yield f"config.cells[{number}].{axis}", name, names
-    for number, alias in enumerate(config["aliases"]):
+    for number, alias in enumerate(settings.aliases):
         key = f"config.aliases[{number}]"
-        yield f"{key}.initializer", alias["initializer"], study.initializers
-        yield f"{key}.same_as", alias["same_as"], study.initializers
+        yield f"{key}.initializer", alias.initializer, study.initializers
+        yield f"{key}.same_as", alias.same_as, study.initializers
         for axis in ("sources", "vocabularies"):
-            for name in alias[axis] or ():
-                yield f"{key}.{axis}", name, config[axis]
+            for name in getattr(alias, axis) or ():
+                yield f"{key}.{axis}", name, entries[axis]
     for task, run in study.run_tasks.items():
         yield "config.run_tasks", task, study.tasks
-        yield f"tasks.{task}.kind", study.tasks[task]["kind"], kinds()
-        for name in run["learned_metrics"]:
-            yield f"config.run_tasks.{task}.learned_metrics", name, config["metrics"]
+        yield f"tasks.{task}.kind", study.tasks[task].kind, kinds()
+        for name in run.learned_metrics:
+            yield f"config.run_tasks.{task}.learned_metrics", name, study.metrics
     for name in sorted({*study.used("vocabularies")} - {SOURCE_VOCABULARY}):
-        if corpus := study.vocabularies[name].get("corpus"):
+        if corpus := corpus_of(study.vocabularies[name]):
             yield f"vocabularies.{name}.corpus", corpus, study.languages
     for axis in ("tokenizers", "languages"):
-        for name in config["fragmentation"][axis]:
-            yield f"config.fragmentation.{axis}", name, config[axis]
-    packaged = {
-        f"languages.{name}.{key}": entry.get(key)
+        for name in getattr(settings.fragmentation, axis):
+            yield f"config.fragmentation.{axis}", name, entries[axis]
+    packaged: dict[str, Any] = {
+        f"languages.{name}.{key}": getattr(entry, key)
         for key in ("text", "parallel", "english")
         for name, entry in study.languages.items()
     }
     for kind in ("sources", "tokenizers", "auxiliary"):
-        packaged |= {f"{kind}.{name}": entry for name, entry in config[kind].items()}
-    packaged["config.alignment.encoder"] = config["alignment"]["encoder"]
-    packaged["config.report.fonts"] = config["report"]["fonts"]
+        packaged |= {f"{kind}.{name}": entry for name, entry in entries[kind].items()}
+    packaged["config.alignment.encoder"] = settings.alignment.encoder
+    packaged["config.report.fonts"] = settings.report.fonts
     for key, entry in packaged.items():
-        if entry and entry.get("package"):
-            yield f"{key}.package", entry["package"], config["packages"]
+        if package := getattr(entry, "package", None):
+            yield f"{key}.package", package, study.packages
 
 
 def _check_cells(study: Study) -> None:
     known = set(study.cells)
-    for number, block in enumerate(study.config["cells"]):
-        adapted = [name for name in block["vocabularies"] if name != SOURCE_VOCABULARY]
-        if bool(adapted) == (NO_INITIALIZER in block["initializers"]) or (
-            len(adapted) not in (0, len(block["vocabularies"]))
+    for number, block in enumerate(study.settings.cells):
+        adapted = [name for name in block.vocabularies if name != SOURCE_VOCABULARY]
+        if bool(adapted) == (NO_INITIALIZER in block.initializers) or (
+            len(adapted) not in (0, len(block.vocabularies))
         ):
             raise UserError(
                 f"config.cells[{number}]: vocabulary 'source' and initializer 'none' can only be "
                 "combined with each other; put the baselines in a separate block"
             )
-        for name in () if adapted else block["strategies"]:
-            if trained := of_new_vocabulary(study.strategies[name]):
+        for name in () if adapted else block.strategies:
+            if trained := study.strategies[name].parts_of_new_vocabulary:
                 raise UserError(
                     f"config.cells[{number}].strategies: '{name}' trains '{trained[0]}', which "
                     "requires a new vocabulary; use another strategy for the baselines"
                 )
     for cell in study.cells:
         names = [cell.strategy]
-        while after := study.strategies.get(names[-1], {}).get("after"):
+        while after := study.strategies[names[-1]].after:
             key, names = f"strategies.{names[-1]}.after", [*names, after]
             if replace(cell, strategy=after) not in known:
                 raise UserError(
@@ -215,7 +212,7 @@ def _check_cells(study: Study) -> None:
             if names.index(after) < len(names) - 1:
                 raise UserError(f"{key}: {' -> '.join(names)} is circular; remove one of them")
     strategies = sorted(study.used("strategies"))
-    untrained = [name for name in strategies if not study.strategies[name]["phases"]]
+    untrained = [name for name in strategies if not study.strategies[name].phases]
     if len(untrained) > 1:
         raise UserError(
             f"config.cells: strategies {' and '.join(untrained)} train nothing, and the report "
@@ -225,18 +222,18 @@ def _check_cells(study: Study) -> None:
 
 def _check_aliases(study: Study) -> None:
     """Check that aliases name deterministic initializers, and that none refers to an alias."""
-    aliases = study.config["aliases"]
+    aliases = study.settings.aliases
     for number, alias in enumerate(aliases):
-        key, name, original = f"config.aliases[{number}]", alias["initializer"], alias["same_as"]
-        for role in ("initializer", "same_as"):
-            if study.initializers[alias[role]]["draws"]:
+        key, name, original = f"config.aliases[{number}]", alias.initializer, alias.same_as
+        for role, initializer in (("initializer", name), ("same_as", original)):
+            if study.initializers[initializer].draws:
                 raise UserError(
-                    f"{key}.{role}: '{alias[role]}' draws random numbers, so no other initializer "
+                    f"{key}.{role}: '{initializer}' draws random numbers, so no other initializer "
                     "produces the same rows; remove the alias"
                 )
-        for vocabulary in alias["vocabularies"]:
+        for vocabulary in alias.vocabularies:
             if any(
-                original == other["initializer"] and vocabulary in other["vocabularies"]
+                original == other.initializer and vocabulary in other.vocabularies
                 for other in aliases
             ):
                 raise UserError(
@@ -244,7 +241,7 @@ def _check_aliases(study: Study) -> None:
                     f"'{vocabulary}'; specify the initializer whose cells are computed"
                 )
         for task, run in study.run_tasks.items():
-            names = run["initializers"] or ()
+            names = run.initializers or ()
             if name in names and original not in names:
                 raise UserError(
                     f"config.run_tasks.{task}.initializers: '{name}' is an alias of '{original}', "
@@ -255,12 +252,12 @@ def _check_aliases(study: Study) -> None:
 def _check_sources(study: Study) -> None:
     """Check that strategies and tasks fit the kind of the models, and `tokenizer_of`."""
     for source, strategy in study.used("sources", "strategies"):
-        predicts = study.sources[source]["kind"]
-        for number, phase in enumerate(study.strategies[strategy]["phases"]):
-            if objective(phase["objective"]).model_kind != predicts:
+        predicts = study.sources[source].kind
+        for number, phase in enumerate(study.strategies[strategy].phases):
+            if objective(phase.objective).model_kind != predicts:
                 fitting = [name for name in objectives() if objective(name).model_kind == predicts]
                 raise UserError(
-                    f"strategies.{strategy}.phases[{number}].objective: {phase['objective']} does "
+                    f"strategies.{strategy}.phases[{number}].objective: {phase.objective} does "
                     f"not fit source '{source}', a {predicts} language model; use objective "
                     f"{' or '.join(fitting)}, or put the source in a separate block of cells"
                 )
@@ -271,19 +268,19 @@ def _check_sources(study: Study) -> None:
                 )
     for task in study.run_tasks:
         for source in study.used("sources", task=task):
-            predicts = study.sources[source]["kind"]
+            predicts = study.sources[source].kind
             if study.task_kind(task).fine_tunes != (predicts == MASKED):
                 raise UserError(
-                    f"config.run_tasks.{task}: kind '{study.tasks[task]['kind']}' does not fit "
+                    f"config.run_tasks.{task}: kind '{study.tasks[task].kind}' does not fit "
                     f"source '{source}', a {predicts} language model; list the sources that the "
                     f"task is for: `{task}: {{sources: […]}}`"
                 )
     for name in sorted({*study.used("sources")} | study.teachers()):
-        key, other = f"sources.{name}.tokenizer_of", study.sources[name].get("tokenizer_of")
+        key, other = f"sources.{name}.tokenizer_of", study.sources[name].tokenizer_of
         if other is None:
             continue
         _require(key, other, study.sources)
-        if other == name or "tokenizer_of" in study.sources[other]:
+        if other == name or study.sources[other].tokenizer_of:
             raise UserError(
                 f"{key}: '{other}' does not have its own tokenizer; specify a source that does"
             )
@@ -294,36 +291,33 @@ def _check_sources(study: Study) -> None:
 
 def _check_task(study: Study, task: str) -> None:
     """Check the settings of a task, its prompt, and the metrics that score its predictions."""
-    entry, kind = study.tasks[task], study.task_kind(task)
-    settings = {key: value for key, value in entry.items() if key not in Task.model_fields}
-    validate(kind.settings, settings, f"tasks.{task}")
-    if "engine" in entry and not kind.generates:
+    entry, kind, settings = study.tasks[task], study.task_kind(task), study.task_settings(task)
+    if entry.engine and not kind.generates:
         raise UserError(
             f"tasks.{task}.engine: only tasks of kind {', '.join(kinds_with('generates'))} have "
-            f"this key; remove it from this task, which is of kind '{entry['kind']}'"
+            f"this key; remove it from this task, which is of kind '{entry.kind}'"
         )
-    if entry.get("engine") == "vllm" and entry.get("beams", 1) > 1:
+    if entry.engine == "vllm" and getattr(settings, "beams", 1) > 1:
         raise UserError(
             f"tasks.{task}.beams: vLLM only decodes greedily here; set beams to 1, or remove engine"
         )
-    if "examples" in entry and not (kind.fine_tunes or kind.generates):
+    if entry.examples and not (kind.fine_tunes or kind.generates):
         raise UserError(
-            f"tasks.{task}.examples: tasks of kind '{entry['kind']}' do not use examples; remove "
-            "them"
+            f"tasks.{task}.examples: tasks of kind '{entry.kind}' do not use examples; remove them"
         )
-    prompt = entry.get("prompt")
+    prompt = getattr(settings, "prompt", None)
     if prompt is not None and kind.built_in_prompts:
         file = f"config/prompts/{kind.prompts}.yaml"
         prompts = [*kind.built_in_prompts, *_named_prompts(file)]
         _require(f"tasks.{task}.prompt", prompt, prompts, f"in {file}")
-    metrics = study.run_tasks[task]["learned_metrics"]
+    metrics = study.run_tasks[task].learned_metrics
     key = f"config.run_tasks.{task}.learned_metrics"
     if metrics and not kind.scored_by_learned_metrics:
         raise UserError(
             f"{key}: task '{task}' writes no predictions to score; only tasks of kind "
             f"{' or '.join(kinds_with('scored_by_learned_metrics'))} do"
         )
-    if len({study.config["metrics"][name]["metric"] for name in metrics}) < len(metrics):
+    if len({study.metrics[name].metric for name in metrics}) < len(metrics):
         raise UserError(
             f"{key}: {' and '.join(metrics)} would share one column of the report; give each a "
             "different `metric`"
@@ -346,7 +340,7 @@ def _check_selection(study: Study, task: str) -> None:
     }
     for axis, names in known.items():
         among = "used in any cell" if axis == "languages" else "known"
-        for name in run[axis] or ():
+        for name in getattr(run, axis) or ():
             _require(f"{key}.{axis}", name, names, among)
     languages = study.used("languages", task=task)
     if not languages:
@@ -354,7 +348,7 @@ def _check_selection(study: Study, task: str) -> None:
             f"{key}: no cell of the study matches all of its selections; correct them, or remove "
             "the task"
         )
-    tested = study.tasks[task].get("language")
+    tested = study.tasks[task].language
     missing = [name for name in languages if isinstance(tested, Mapping) and name not in tested]
     if missing:
         raise UserError(
@@ -363,7 +357,7 @@ def _check_selection(study: Study, task: str) -> None:
         )
     for name in languages:
         _require(f"tasks.{task}.language", study.tested_language(task, name), study.languages)
-    if run["checkpoints"] and not any(
+    if run.checkpoints and not any(
         study.checkpoints(task, name) for name in study.used("strategies")
     ):
         raise UserError(
@@ -377,17 +371,17 @@ def _check_texts_of_task(study: Study, task: str, language: str) -> None:
     entry, texts, kind = study.tasks[task], study.languages[language], study.task_kind(task)
     if kind.tests == "test_sets":
         return  # it has its own, see `_check_examples`
-    if kind.generates and "group" in texts:
+    if kind.generates and texts.group:
         raise UserError(
             f"languages.{language}: is a group, but task '{task}' tests one language; leave the "
             f"task out of run_tasks, or specify a member in tasks.{task}.language"
         )
-    prompted = prompts_of(entry)
+    prompted = prompts_of(plain(entry))
     tests = kind.corpus_tests or (prompted and task_kind(prompted).corpus_tests)
     key = tests and tests.key
     if kind.corpus_tests is None and key == "parallel":
         return  # without pairs, its prompts are held-out sentences
-    if key and texts[key] is None and "test" not in entry.get("examples", {}):
+    if key and getattr(texts, key) is None and not getattr(entry.examples, "test", None):
         raise UserError(
             f"languages.{language}.{key}: missing, but task '{task}' reads it; specify it, or "
             "remove the task from run_tasks"
@@ -396,17 +390,18 @@ def _check_texts_of_task(study: Study, task: str, language: str) -> None:
 
 def _check_examples(study: Study, task: str) -> None:
     """Check that a task has tests and examples for every language on which it is run."""
-    examples = study.tasks[task].get("examples", {})
+    examples = study.tasks[task].examples
+    parts = {part: texts for part in TEST_SETS.values() if (texts := getattr(examples, part, None))}
     for language in study.used("languages", task=task):
         codes = study.tests(task, language)
-        for part in (part for part in TEST_SETS.values() if part in examples):
-            known = codes_of(examples[part])
+        for part, texts in parts.items():
+            known = codes_of(texts)
             for name in (name for name, code in codes.items() if code not in known):
                 raise UserError(
                     f"tasks.{task}.examples.{part}: has no text in '{codes[name]}', the language "
                     f"of '{name}'; add one, or leave it out of config.run_tasks.{task}.languages"
                 )
-    if "shots" in examples and not study.tasks[task].get("shots"):
+    if "shots" in parts and not getattr(study.task_settings(task), "shots", None):
         raise UserError(
             f"tasks.{task}.shots: missing, but examples.shots is set; specify how many of them "
             "precede a question"
@@ -424,10 +419,10 @@ def _check_benchmarks(study: Study) -> None:
                 f"'{first_task}'; use the same folder for both"
             )
     for task in dict.fromkeys(task for task, _ in first.values()):
-        known = codes_of(study.tasks[task]["harness"])
+        known = codes_of(study.tasks[task].harness)
         for language in study.used("languages", task=task):
             members = study.members(study.tested_language(task, language))
-            if not known & {study.languages[name]["code"] for name in members}:
+            if not known & {study.languages[name].code for name in members}:
                 raise UserError(
                     f"tasks.{task}.harness: has no task in the language of '{language}'; leave it "
                     f"out of config.run_tasks.{task}.languages"
@@ -439,29 +434,30 @@ def _check_benchmarks(study: Study) -> None:
 
 def _check_language(study: Study, language: str) -> None:
     """Check the members of a group, and that each language has a package and English text."""
-    if group := study.languages[language].get("group"):
+    if group := study.languages[language].group:
         key = f"languages.{language}.group"
-        for member in group["members"]:
+        for member in group.members:
             _require(f"{key}.members", member, study.languages)
-            if "group" in study.languages[member]:
+            if study.languages[member].group:
                 raise UserError(f"{key}.members: '{member}' is itself a group; list its members")
         try:
-            check_shares(group["members"], group["shares"])
+            check_shares(group.members, group.shares)
         except UserError as error:
             raise UserError(f"{key}.{error}") from None
-        if language in study.config["fragmentation"]["languages"]:
+        if language in study.settings.fragmentation.languages:
             raise UserError(
                 f"config.fragmentation.languages: '{language}' is a group; list its members"
             )
     for member in study.members(language):
-        entries = [study.languages[member][key] for key in ("text", "parallel", "english")]
-        packages = sorted({text["package"] for text in entries if text and "package" in text})
+        entry = study.languages[member]
+        texts = (entry.text, entry.parallel, entry.english)
+        packages = sorted({name for text in texts if (name := getattr(text, "package", None))})
         if len(packages) > 1:
             raise UserError(
                 f"languages.{member}: text, parallel and english come from different packages, "
                 f"{' and '.join(packages)}, but only one can be read; put the other text in a file"
             )
-        if entries[1:] == [None, None]:
+        if entry.parallel is None and entry.english is None:
             raise UserError(
                 f"languages.{member}.english: missing, and there is no parallel text to take "
                 "English from; specify an English text to measure the effect on English"
@@ -471,18 +467,18 @@ def _check_language(study: Study, language: str) -> None:
 def _check_teachers(study: Study) -> None:
     """Check that every teacher of cells exists, and the prompts that it answers."""
     for name in sorted(study.used("strategies")):
-        for phase in study.strategies[name]["phases"]:
-            if (teacher := phase_teacher(phase)) is not None:
-                key = f"strategies.{name}.phases: {phase['objective']}.teacher"
+        for phase in study.strategies[name].phases:
+            if (teacher := phase.teacher()) is not None:
+                key = f"strategies.{name}.phases: {phase.objective}.teacher"
                 _require(key, teacher, study.sources)
     for language, name, entry in study.answered_samples():
-        key, samples = f"languages.{language}.samples", study.languages[language]["samples"]
-        _require(f"{key}.{name}.teacher", entry["teacher"], study.sources)
-        prompts = [prompt for prompt in samples if not is_answered(samples[prompt])]
-        _require(f"{key}.{name}.prompts", entry["prompts"], prompts)
+        key, samples = f"languages.{language}.samples", study.languages[language].samples
+        _require(f"{key}.{name}.teacher", entry.teacher, study.sources)
+        prompts = [prompt for prompt in samples if samples[prompt].kind != entry.kind]
+        _require(f"{key}.{name}.prompts", entry.prompts, prompts)
         for other, texts in study.languages.items():
-            kind = texts["samples"].get(name, entry)["kind"]
-            if kind != entry["kind"]:
+            kind = texts.samples.get(name, entry).kind
+            if kind != entry.kind:
                 raise UserError(
                     f"{key}.{name}: contains a teacher's answers, but is of kind {kind} in "
                     f"languages.{other}; rename one of them"
@@ -492,7 +488,7 @@ def _check_teachers(study: Study) -> None:
 def _check_samples(study: Study) -> None:
     """Check that every language has the samples that its strategies and initializers read."""
     for language, reader, name in study.samples_read():
-        samples = [study.languages[member]["samples"] for member in study.members(language)]
+        samples = [study.languages[member].samples for member in study.members(language)]
         if not any(name in entries for entries in samples):
             names = sorted({key for entries in samples for key in entries})
             raise UserError(
@@ -500,27 +496,26 @@ def _check_samples(study: Study) -> None:
                 f"{suggestion(name, names)}; add it, or leave the language out of these cells"
             )
         for key, entry in _prompts(study, language, name):
-            text = entry.get("text", {})
-            if "package" in text:
-                _require(f"{key}.text.package", text["package"], study.config["packages"])
-            is_rated = any(quality in text for quality in _QUALITY)
-            if entry.get("minimum_quality") is not None and not is_rated:
+            if package := getattr(entry.text, "package", None):
+                _require(f"{key}.text.package", package, study.packages)
+            is_rated = any(getattr(entry.text, quality, None) for quality in _QUALITY)
+            if getattr(entry, "minimum_quality", None) is not None and not is_rated:
                 raise UserError(
                     f"{key}.minimum_quality: the text has no quality scores; specify where they "
                     f"are with one of {', '.join(_QUALITY)}, or remove this key"
                 )
 
 
-def _prompts(study: Study, language: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _prompts(study: Study, language: str, name: str) -> Iterator[tuple[str, Any]]:
     """Key and settings of the entries that contain the prompts of samples.
 
     Answered samples have the prompts of another entry. For a group, those of each member that has
     some.
     """
     for member in study.members(language):
-        samples = study.languages[member]["samples"]
+        samples = study.languages[member].samples
         if name in samples:
-            prompts = samples[name].get("prompts", name)
+            prompts = getattr(samples[name], "prompts", name)
             yield f"languages.{member}.samples.{prompts}", samples[prompts]
 
 
@@ -530,18 +525,18 @@ def _prompts(study: Study, language: str, name: str) -> Iterator[tuple[str, dict
 def _check_initializer(study: Study, name: str) -> None:
     """Check that a method exists, and that its options and the inputs of its roles fit."""
     entry, key = study.initializers[name], f"initializers.{name}"
-    method = entry["method"]
+    method = entry.method
     _require(f"{key}.method", method, registry.methods())
     declared = registry.declaration(method)
     roles = [role for role in declared.needs if role not in _TEXT_ROLES]
-    for role, auxiliary in entry["auxiliary"].items():
+    for role, auxiliary in entry.auxiliary.items():
         if role not in roles:
             reads = f"only reads {', '.join(roles)}" if roles else "reads no auxiliary"
             raise UserError(f"{key}.auxiliary: sets role '{role}', but method '{method}' {reads}")
         role_key = f"{key}.auxiliary" if role == "target" else f"{key}.auxiliary.{role}"
         _require(role_key, auxiliary, study.auxiliary)
     for role in roles:
-        if role not in entry["auxiliary"]:
+        if role not in entry.auxiliary:
             form = ", ".join(f"{need}: …" for need in roles)
             raise UserError(
                 f"{key}.auxiliary: role '{role}', which method '{method}' reads, is missing; "
@@ -549,9 +544,9 @@ def _check_initializer(study: Study, name: str) -> None:
             )
     texts: dict[str | None, str] = {}  # role -> the key that fills it
     for text_key, text_role in (("dictionary", "dictionary"), ("samples", declared.pairs_role)):
-        if not entry[text_key]:
+        if not (value := getattr(entry, text_key)):
             continue
-        setting = f"set to {'true' if entry[text_key] is True else entry[text_key]}"
+        setting = f"set to {'true' if value is True else value}"
         if text_role not in (*declared.needs, *declared.reads):
             raise UserError(
                 f"{key}.{text_key}: {setting}, but method '{method}' does not read it; remove it"
@@ -567,8 +562,8 @@ def _check_initializer(study: Study, name: str) -> None:
             raise UserError(
                 f"{key}.{text_key}: missing, but method '{method}' reads it; set it to {value}"
             )
-    language = {"language": entry["languages"][0]} if "languages" in entry else {}
-    if options := entry["options"] | language:
+    language = {"language": entry.languages[0]} if entry.languages else {}
+    if options := entry.options | language:
         # Only if necessary: creating an initializer imports transformers, which takes seconds.
         try:
             registry.initializer(method, **options)
@@ -580,12 +575,13 @@ def _check_needs(study: Study) -> None:
     """Check that languages define the inputs of their vocabularies and initializers."""
     for initializer, language in study.used("initializers", "languages"):
         study.language_option(initializer, language)
-        name = study.initializers.get(initializer, {}).get("samples")
-        for member in study.members(language) if name else ():
-            kind = study.languages[member]["samples"].get(name, {}).get("kind", "parallel")
-            if kind != "parallel":
+        if initializer == NO_INITIALIZER or not (name := study.initializers[initializer].samples):
+            continue
+        for member in study.members(language):
+            samples = study.languages[member].samples.get(name)
+            if samples and samples.kind != "parallel":
                 raise UserError(
-                    f"languages.{member}.samples.{name}.kind: is {kind}, but initializer "
+                    f"languages.{member}.samples.{name}.kind: is {samples.kind}, but initializer "
                     f"'{initializer}' aligns sentence pairs; specify samples of kind parallel in "
                     f"initializers.{initializer}.samples"
                 )
@@ -598,12 +594,12 @@ def _check_needs(study: Study) -> None:
                 f"{reader.split()[0]} for this language"
             )
     for initializer, vocabulary in study.used("initializers", "vocabularies"):
-        for plm in study.auxiliaries(initializer, "plm").values():
-            if not is_taken(study.vocabularies[vocabulary]):
+        for entry in study.auxiliaries_of(initializer, ModelEmbeddings).values():
+            if not isinstance(study.vocabularies[vocabulary], TAKEN):
                 raise UserError(
                     f"config.cells: initializer '{initializer}' reads a model's embeddings, which "
                     f"have no rows for vocabulary '{vocabulary}'; use {{mode: replace, plm: "
-                    f"{plm['plm']}}}"
+                    f"{entry.plm}}}"
                 )
 
 
@@ -615,27 +611,27 @@ def _needs(study: Study) -> Iterator[tuple[str, str, str | None, str]]:
     """
 
     def model(language: str, name: str) -> tuple[str, str]:
-        key, plms = f"languages.{language}.plms.{name}", study.languages[language]["plms"]
-        return (f"{key}.model", plms[name]["model"]) if name in plms else (key, "")
+        key, plms = f"languages.{language}.plms.{name}", study.languages[language].plms
+        return (f"{key}.model", plms[name].model) if name in plms else (key, "")
 
     for vocabulary, language in study.used("vocabularies", "languages"):
-        entry, reader = study.vocabularies.get(vocabulary, {}), f"vocabulary '{vocabulary}'"
-        if "tokenizer" in entry:
-            yield f"vocabularies.{vocabulary}.tokenizer", entry["tokenizer"], TOKENIZER, reader
-        if "plm" in entry:
-            yield *model(language, entry["plm"]), TOKENIZER, reader
+        entry, reader = study.vocabularies.get(vocabulary), f"vocabulary '{vocabulary}'"
+        if isinstance(entry, TakenReplacement):
+            yield f"vocabularies.{vocabulary}.tokenizer", entry.tokenizer, TOKENIZER, reader
+        if isinstance(entry, ModelReplacement):
+            yield *model(language, entry.plm), TOKENIZER, reader
     for initializer, language in study.used("initializers", "languages"):
         texts, reader = study.languages[language], f"initializer '{initializer}'"
-        for name, auxiliary in study.auxiliaries(initializer, "word-vectors").items():
+        for name, auxiliary in study.auxiliaries_of(initializer, WordVectors).items():
             for key, file in word_vector_files(name, auxiliary, language, texts).values():
                 yield key, file or "", None, reader
-        for auxiliary in study.auxiliaries(initializer, "plm").values():
-            yield *model(language, auxiliary["plm"]), MODEL, reader
-        if study.initializers.get(initializer, {}).get("dictionary"):
+        for embeddings in study.auxiliaries_of(initializer, ModelEmbeddings).values():
+            yield *model(language, embeddings.plm), MODEL, reader
+        if initializer != NO_INITIALIZER and study.initializers[initializer].dictionary:
             dictionaries = {
                 f"languages.{member}.dictionary": path
                 for member in study.members(language)
-                if (path := study.languages[member]["dictionary"])
+                if (path := study.languages[member].dictionary)
             }
             for key, path in (dictionaries or {f"languages.{language}.dictionary": ""}).items():
                 yield key, path, None, reader

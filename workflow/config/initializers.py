@@ -3,12 +3,12 @@
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import Field, Tag
+from pydantic import BeforeValidator, Field
 
 from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds
 from lexigraft.corpus.mixture import AmountForCell, text_amount_field
 from lexigraft.setting_types import Name
-from lexigraft.settings import Settings, by_shape, optional
+from lexigraft.settings import Settings, optional
 from workflow.config.texts import Chosen, Unique
 
 
@@ -22,6 +22,10 @@ def _one_of(*kinds: type[AuxiliaryKind]) -> Any:
     return Chosen[kinds]  # type: ignore[valid-type]  # the members are known at run time
 
 
+def _by_role(auxiliary: Any) -> Any:
+    return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary or {}
+
+
 class InitializerConfig(Settings):
     """A method that initializes the embeddings of new tokens."""
 
@@ -29,14 +33,11 @@ class InitializerConfig(Settings):
         description="a file of lexigraft/initialization/methods, such as `align` ([all of them]"
         "(../docs/methods.md#initializers))"
     )
-    auxiliary: (
-        Annotated[
-            Annotated[str, Tag("@text")] | Annotated[dict[str, str], Tag("@mapping")],
-            by_shape("needs an entry of auxiliary.yaml, or several by role"),
-        ]
-        | None
-    ) = Field(
-        None,
+    auxiliary: Annotated[
+        dict[str, str],
+        BeforeValidator(_by_role, json_schema_input_type=str | dict[str, str] | None),
+    ] = Field(
+        default_factory=dict,
         description="an entry of auxiliary.yaml that the method reads, or one for each role, such "
         "as `{target: glove, source: glove}`. A single entry has the role `target`. `source` is "
         "computed for the source's own tokens, every other role for the tokens of the cell's "

@@ -47,6 +47,11 @@ class ParallelSamples(Settings):
         None, description="pairs of lower quality, or without a number, are dropped"
     )
 
+    @property
+    def size(self) -> int | None:
+        """The number of prompts: each pair in both directions; None without a limit."""
+        return self.pairs and 2 * self.pairs
+
 
 class QuestionSamples(Settings):
     """Rows of a table as prompts and answers."""
@@ -64,6 +69,11 @@ class QuestionSamples(Settings):
     questions: Whole | None = Field(
         None, description="number of rows, drawn at random. `null` means all"
     )
+
+    @property
+    def size(self) -> int | None:
+        """The number of prompts; None without a limit."""
+        return self.questions
 
 
 class AnsweredSamples(Settings):

@@ -12,8 +12,8 @@ from typing import Any
 from lexigraft.cells import NAME, differ_in_case
 from lexigraft.errors import UserError, refuse_secret, unknown
 from lexigraft.plugins import load_plugins
-from lexigraft.report.items import Item, check_items, read_items, records_read
-from lexigraft.settings import plain, validate
+from lexigraft.report.items import Item, check_items, records_read
+from lexigraft.settings import Settings, plain, validate
 from lexigraft.training.settings import Strategy
 from lexigraft.yaml_files import read_yaml
 from workflow.config.checks import RESERVED, check_study
@@ -28,6 +28,7 @@ from workflow.config.sources import (
 )
 from workflow.config.study import StudyConfig
 from workflow.config.tasks import AnyTask, MetricConfig
+from workflow.config.texts import CorpusText, Text
 from workflow.config.vocabularies import Vocabulary
 from workflow.study import Study
 
@@ -49,11 +50,13 @@ REGISTRIES: dict[str, Any] = {
     "tasks": AnyTask,
     "metrics": MetricConfig,
 }
-# Amounts by registry: keys of an entry, and of mappings nested in it.
-_LANGUAGE = ("train_sentences", "train_characters", "read_characters")
-_SAMPLES = ("pairs", "questions")
-_STRATEGY = ("sentences", "tokens", "tokens_per_language")
-_READERS = ("vocabularies", "auxiliary", "initializers")
+# Keys with an amount of text that a budget scales.
+_AMOUNTS = (
+    "train_sentences", "train_characters", "read_characters",  # of a language
+    "pairs", "questions",  # of samples
+    "sentences", "sentences_per_language", "tokens", "tokens_per_language",
+    "target_tokens_per_language",
+)  # fmt: skip
 # The key of an entry that does not affect results: it may be changed without a new name.
 WITHOUT_EFFECT = "resources"
 # Keys of a study that hold names of entries.
@@ -84,36 +87,36 @@ def resolve(
     job (`check_local_files`). A job of a run may skip the checks that entries fit together, which
     its main process has done, with `check=False`: they create initializers, which takes seconds.
 
-    The `config` of the result has under each registry's name every entry, complete, and `titles`:
-    registry -> name -> label. Raises a UserError that names the first wrong key and explains how to
-    correct it.
+    Raises a UserError that names the first wrong key and explains how to correct it.
     """
     config = with_base(config)
-    settings: dict[str, Any] = plain(validate(StudyConfig, config, "config"))
-    load_plugins(settings.get("plugins", ()))
+    settings = validate(StudyConfig, config, "config")
+    load_plugins(settings.plugins or ())
     _refuse_secrets(config, "config")
-    for key in ("results", "packages_folder"):
-        settings[key] = posixpath.join(settings["prefix"] or "", settings[key])
-    settings["titles"] = {}
-    shared = _entries_of_studies(settings.pop("entries_of", ()))
+    folders = {key: getattr(settings, key) for key in ("results", "packages_folder")}
+    if settings.prefix:
+        folders = {key: posixpath.join(settings.prefix, path) for key, path in folders.items()}
+    entries: dict[str, dict[str, Any]] = {}
+    titles: dict[str, dict[str, str]] = {}
+    shared = _entries_of_studies(settings.entries_of or ())
     for kind in REGISTRIES:
-        # From the original config: in plain data, all names have become text.
+        # From the original config: in validated settings, all names have become text.
         own = shared[kind] | config.get(kind, {})
         _refuse_secrets(registries[kind], kind)
-        settings[kind], titles = _entries(kind, own, registries[kind])
-        if titles:
-            settings["titles"][kind] = titles
-    for entry in settings["initializers"].values():
-        entry["auxiliary"] = by_role(entry["auxiliary"])
-    resolve_corpora(settings)
-    apply_budget(settings)
-    study = Study(settings)
+        entries[kind], titles_of_kind = read_entries(kind, own, registries[kind])
+        if titles_of_kind:
+            titles[kind] = titles_of_kind
+    entries["languages"] = with_data_sets(entries["languages"], entries["corpora"])
+    if settings.budget:
+        entries = with_budget(entries, settings.budget)
+        folders["results"] = posixpath.join(folders["results"], f"budget-{settings.budget:g}")
+    study = Study(settings.model_copy(update=folders), entries, titles)
     if check:
         check_study(study)
-    items = read_items(settings["report"]["items"])
     members = {name for group in study.used("languages") for name in study.members(group)}
-    check_items(items, study.blocks, study.run_tasks, settings["fragmentation"], members)
-    papers_compared(study.name, items)
+    fragmentation = vars(study.settings.fragmentation)
+    check_items(study.items, study.blocks, study.run_tasks, fragmentation, members)
+    papers_compared(study.name, study.items)
     return study
 
 
@@ -221,8 +224,8 @@ def papers_compared(study: str, items: Sequence[Item]) -> list[str]:
 
 
 def entries_of(kind: str) -> dict[str, Any]:
-    """All entries of one registry with their defaults, independent of a study."""
-    entries, _ = _entries(kind, {}, load_registries()[kind])
+    """All entries of one registry, independent of a study."""
+    entries, _ = read_entries(kind, {}, load_registries()[kind])
     return entries
 
 
@@ -241,12 +244,7 @@ def _entries_of_studies(names: Sequence[str]) -> dict[str, dict[Any, Any]]:
     return shared
 
 
-def by_role(auxiliary: str | dict[str, str] | None) -> dict[str, str]:
-    """The auxiliaries of an initializer by role; a single one has the role `target`."""
-    return {"target": auxiliary} if isinstance(auxiliary, str) else auxiliary or {}
-
-
-def _entries(
+def read_entries(
     kind: str, own: dict[Any, Any], registry: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """All validated entries of one kind, and the titles of those that have one."""
@@ -263,16 +261,16 @@ def _entries(
         )
     model = auxiliary_model() if kind == "auxiliary" else REGISTRIES[kind]  # with plug-ins
 
-    def validated(name: str, own: Mapping[str, Any]) -> dict[str, Any]:
-        entry: dict[str, Any] = plain(
-            validate(model, _with_base(kind, name, registry, own), f"{kind}.{name}")
-        )
+    def validated(name: str, own: Mapping[str, Any]) -> Settings:
+        entry: Settings = validate(model, _with_base(kind, name, registry, own), f"{kind}.{name}")
         return entry
 
     entries = {name: validated(name, {}) for name in registry}
     for name in own:
-        entry = validated(name, own)
-        other = entries.get(name, entry)
+        entries[name] = validated(name, own)
+        if name not in registry:
+            continue
+        entry, other = plain(entries[name]), plain(validated(name, {}))
         if differing := [
             key
             for key in dict.fromkeys([*entry, *other])
@@ -284,7 +282,6 @@ def _entries(
                 f"settings; use another name, with `base: {name}` and only the keys that differ"
                 + (f" (only {WITHOUT_EFFECT} may differ)" if WITHOUT_EFFECT in entry else "")
             )
-        entries[name] = entry
     titles: dict[str, str] = {}
     for name, entry in [*registry.items(), *own.items()]:
         if (title := entry.get(TITLE)) is not None:
@@ -326,66 +323,72 @@ def _with_base(
 # ---- corpora and budget ------------------------------------------------------------------------
 
 
-def resolve_corpora(study: dict[str, Any]) -> None:
-    """Replace each `{loader: corpus, corpus: …, code: …}` of a language by its data set.
+def with_data_sets(
+    languages: Mapping[str, LanguageConfig], corpora: Mapping[str, CorpusConfig]
+) -> dict[str, LanguageConfig]:
+    """The languages with data sets in place of `{loader: corpus, corpus: …, code: …}`.
 
     Raises a UserError if there is no such corpus.
     """
-    corpora = study["corpora"]
-    for name, language in study["languages"].items():
+    resolved = dict(languages)
+    for name, language in languages.items():
         for key in ("text", "english"):
-            text = language.get(key)
-            if text and text["loader"] == "corpus":
-                if text["corpus"] not in corpora:
-                    raise unknown(f"languages.{name}.{key}.corpus", text["corpus"], corpora)
-                language[key] = data_set(corpora[text["corpus"]], text["code"])
+            text, where = getattr(language, key), f"languages.{name}.{key}"
+            if isinstance(text, CorpusText):
+                if text.corpus not in corpora:
+                    raise unknown(f"{where}.corpus", text.corpus, corpora)
+                found = validate(Text, data_set(corpora[text.corpus], text.code), where)
+                resolved[name] = resolved[name].model_copy(update={key: found})
+    return resolved
 
 
-def data_set(corpus: Mapping[str, Any], code: str, place: str | None = None) -> dict[str, Any]:
+def data_set(corpus: CorpusConfig, code: str, folder: str | None = None) -> dict[str, Any]:
     """The settings of the loader `datasets` for one language of a corpus.
 
     Its files are given by URL, since the library rejects data sets that also have a loading script.
-    `place` is a folder with a copy of the files.
+    `folder` has a copy of the files.
     """
-    files = corpus["data_files"].replace("{code}", code)
-    revision = f"@{corpus['revision']}" if "revision" in corpus else ""
-    hub = f"hf://datasets/{corpus['name']}{revision}"
+    files = corpus.data_files.replace("{code}", code)
+    revision = f"@{corpus.revision}" if corpus.revision else ""
+    line_break = {"line_break": corpus.line_break} if corpus.line_break else {}
     return {
         "loader": "datasets",
         "name": "parquet" if files.endswith(".parquet") else "json",
         "split": "train",
-        "data_files": [f"{place or hub}/{files}"],
-        "column": corpus["column"],
-        **({"line_break": corpus["line_break"]} if "line_break" in corpus else {}),
+        "data_files": [f"{folder or f'hf://datasets/{corpus.name}{revision}'}/{files}"],
+        "column": corpus.column,
+        **line_break,
     }
 
 
-def apply_budget(study: dict[str, Any]) -> None:
-    """Scale all amounts of a resolved study, and put its results into a separate folder.
+def with_budget(entries: Mapping[str, Any], budget: float) -> dict[str, Any]:
+    """The entries of a study with a `budget`, by which all amounts of text are scaled.
 
     Amounts are those of text that is trained on or learned from. Held-out text, test sets and
     numbers of epochs are not scaled; the text of an epoch shrinks. A name stands for one setting in
     a results folder, so results with a budget cannot be stored next to those of the whole study.
     """
-    if "budget" not in study:
-        return
-    budget = study["budget"]
-    for language in study["languages"].values():
-        _scale(language, _LANGUAGE, budget)
-        for samples in language["samples"].values():
-            _scale(samples, _SAMPLES, budget)
-    for strategy in study["strategies"].values():
-        _scale(strategy, _STRATEGY, budget)
-        for phase in strategy["phases"]:
-            _scale(phase, _STRATEGY, budget)
-    for kind in _READERS:
-        for entry in study[kind].values():
-            if amount := entry.get("text"):
-                _scale(amount, tuple(amount), budget)
-    study["results"] = posixpath.join(study["results"], f"budget-{budget:g}")
 
+    def scaled(entry: Any, **nested: Any) -> Any:
+        amounts = {key: getattr(entry, key, None) for key in _AMOUNTS}
+        update = {key: max(1, round(n * budget)) for key, n in amounts.items() if n is not None}
+        return entry.model_copy(update=update | nested)
 
-def _scale(entry: dict[str, Any], keys: tuple[str, ...], budget: float) -> None:
-    for key in keys:
-        if entry.get(key) is not None:
-            entry[key] = max(1, round(entry[key] * budget))
+    languages = {
+        name: scaled(entry, samples={key: scaled(value) for key, value in entry.samples.items()})
+        for name, entry in entries["languages"].items()
+    }
+    strategies = {
+        name: scaled(entry, phases=tuple(map(scaled, entry.phases)))
+        for name, entry in entries["strategies"].items()
+    }
+    readers = {
+        kind: {
+            name: entry.model_copy(update={"text": scaled(entry.text)})
+            if getattr(entry, "text", None)
+            else entry
+            for name, entry in entries[kind].items()
+        }
+        for kind in ("vocabularies", "auxiliary", "initializers")
+    }
+    return {**entries, **readers, "languages": languages, "strategies": strategies}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.corpus.local_files import FORMATS
+from lexigraft.settings import Settings
 from lexigraft.source.hub_check import HubAsset, is_folder
 
 # Key that names an asset on the hub -> its kind, and the key of its revision. The kind of `hub`
@@ -46,8 +47,13 @@ def with_revisions(settings: Any, revision_of: Commit, hub: str = "model") -> An
 
     If it returns None, the revision is kept.
     """
+    if isinstance(settings, Settings):
+        values = settings.given()
+        revised = with_revisions(values, revision_of, hub)
+        update = {key: value for key, value in revised.items() if value != values.get(key)}
+        return settings.model_copy(update=update) if update else settings
     if isinstance(settings, list | tuple):
-        return [with_revisions(value, revision_of, hub) for value in settings]
+        return type(settings)(with_revisions(value, revision_of, hub) for value in settings)
     if not isinstance(settings, Mapping):
         return settings
     changed = {

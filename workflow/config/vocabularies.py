@@ -1,6 +1,5 @@
 """Vocabularies: how the source's tokenizer is modified or replaced."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, model_validator
@@ -18,7 +17,18 @@ def _prune_english() -> Any:
     )
 
 
-class Expansion(Settings):
+class VocabularyConfig(Settings):
+    """How the tokenizer of a source is modified or replaced."""
+
+    mode: str
+
+    @property
+    def tokens_of_language(self) -> int | None:
+        """The number of tokens made for the language; None if it is not a setting."""
+        return None
+
+
+class Expansion(VocabularyConfig):
     """The source's tokens are kept, new ones are added."""
 
     mode: Literal["expand"] = Field(description="the source's tokens are kept, new ones are added")
@@ -82,6 +92,11 @@ class Expansion(Settings):
     )
     prune_english: bool = _prune_english()
 
+    @property
+    def tokens_of_language(self) -> int:
+        """The new tokens."""
+        return self.new_tokens
+
     @model_validator(mode="after")
     def _keys_fit(self) -> "Expansion":
         if self.english_change is not None and self.merges != "continued":
@@ -98,7 +113,7 @@ class Expansion(Settings):
         return self
 
 
-class Pruning(Settings):
+class Pruning(VocabularyConfig):
     """The source's tokens are kept, except those that the text never uses."""
 
     mode: Literal["prune"] = Field(description="unused tokens of the source are removed")
@@ -117,7 +132,7 @@ class Pruning(Settings):
     )
 
 
-class TrainedReplacement(Settings):
+class TrainedReplacement(VocabularyConfig):
     """A tokenizer that is trained on the corpus replaces the source's."""
 
     mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
@@ -132,6 +147,11 @@ class TrainedReplacement(Settings):
         "0.1). Only with `byte-level-bpe`",
     )
 
+    @property
+    def tokens_of_language(self) -> int:
+        """All tokens."""
+        return self.size
+
     @model_validator(mode="after")
     def _can_span_words(self) -> "TrainedReplacement":
         if self.superwords and self.family != "byte-level-bpe":
@@ -139,7 +159,7 @@ class TrainedReplacement(Settings):
         return self
 
 
-class TakenReplacement(Settings):
+class TakenReplacement(VocabularyConfig):
     """The tokenizer of another model replaces the source's."""
 
     mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
@@ -150,13 +170,14 @@ class TakenReplacement(Settings):
     revision: Revision | None = optional("a commit, tag or branch on the hub")
 
 
-class ModelReplacement(Settings):
+class ModelReplacement(VocabularyConfig):
     """The tokenizer of a model of the target language replaces the source's."""
 
     mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
     plm: Words = Field(description="tokenizer of a model of the language: a name in its `plms`")
 
 
+TAKEN = TakenReplacement | ModelReplacement  # the tokenizer of another model
 Vocabulary = Annotated[
     Annotated[Expansion, Tag("@expand")]
     | Annotated[Pruning, Tag("@prune")]
@@ -173,13 +194,3 @@ Vocabulary = Annotated[
         plm="replace-model",
     ),
 ]
-
-
-def is_trained(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is a tokenizer that is trained on the corpus (`TrainedReplacement`)."""
-    return "family" in entry
-
-
-def is_taken(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is the tokenizer of another model."""
-    return entry["mode"] == "replace" and not is_trained(entry)

@@ -6,6 +6,7 @@ from typing import Any
 
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
 from lexigraft.evaluation.task_kinds import ENGLISH, prompts_of
+from lexigraft.settings import plain
 from workflow.config.languages import OF_GROUP
 from workflow.cost import cost_model
 from workflow.inputs.rule import Output, Wildcards, output
@@ -21,23 +22,23 @@ _NOT_TEXT = ("word_vectors", "english_word_vectors", "dictionary", "plms", "samp
 
 def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """The texts of a language, or how those of a group are mixed."""
-    entry = study.languages[wildcards["language"]]
-    if "group" in entry:
+    language = study.languages[wildcards["language"]]
+    entry = plain(language)
+    if language.group:
         return {key: entry[key] for key in OF_GROUP if key in entry}
     return {key: value for key, value in entry.items() if key not in _NOT_TEXT}
 
 
 def package(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The package that contains the texts of a language."""
-    entry = study.languages[wildcards["language"]]
-    texts = [entry[key] for key in ("text", "parallel", "english") if entry.get(key)]
-    return [] if "group" in entry else package_of(study, texts)
+    language = study.languages[wildcards["language"]]
+    return package_of(study, language.text, language.parallel, language.english)
 
 
 def group_members(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     """The texts of each member of a group."""
-    group = study.languages[wildcards["language"]].get("group", {})
-    return {name: texts_of(study, name) for name in group.get("members", ())}
+    group = study.languages[wildcards["language"]].group
+    return {name: texts_of(study, name) for name in group.members} if group else {}
 
 
 def texts_of(study: Study, language: str) -> Output:
@@ -51,20 +52,21 @@ def texts_of(study: Study, language: str) -> Output:
 def sample_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """An entry of a language's samples; for a group, those of its members are mixed."""
     language = study.languages[wildcards["language"]]
-    if "group" in language:
+    if language.group:
         return {"name": wildcards["samples"]}
-    entry = _samples(study, wildcards)
-    return {"language": language["name"], "repair": language["repair"], **entry}
+    entry = plain(_samples(study, wildcards))
+    return {"language": language.name, "repair": language.repair, **entry}
 
 
 def sample_package(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The package that contains the text of samples."""
-    return package_of(study, [sample_settings(study, wildcards).get("text") or {}])
+    is_group = study.languages[wildcards["language"]].group
+    return [] if is_group else package_of(study, getattr(_samples(study, wildcards), "text", None))
 
 
 def sample_corpus(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The texts of the language; a group has those of its members."""
-    is_group = "group" in study.languages[wildcards["language"]]
+    is_group = study.languages[wildcards["language"]].group
     return [] if is_group else texts_of(study, wildcards["language"])
 
 
@@ -74,7 +76,7 @@ def member_samples(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     return {
         member: samples_of(study, member, name)
         for member in group_members(study, wildcards)
-        if name in study.languages[member]["samples"]
+        if name in study.languages[member].samples
     }
 
 
@@ -98,38 +100,35 @@ def answered(study: Study) -> str:
 def answer_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """How a teacher answers."""
     entry = _samples(study, wildcards)
-    return {key: entry[key] for key in ("max_new_tokens", "batch_size")}
+    return {"max_new_tokens": entry.max_new_tokens, "batch_size": entry.batch_size}
 
 
 def prompts(study: Study, wildcards: Wildcards) -> Output:
     """The samples whose prompts a teacher answers."""
-    name = _samples(study, wildcards)["prompts"]
+    name = _samples(study, wildcards).prompts
     return samples_of(study, wildcards["language"], name).file(SAMPLES)
 
 
 def teacher(study: Study, wildcards: Wildcards) -> Output:
     """The source model that answers."""
-    return output(study, "prepare_source", {"source": _samples(study, wildcards)["teacher"]})
+    return output(study, "prepare_source", {"source": _samples(study, wildcards).teacher})
 
 
 def answer_memory(study: Study, wildcards: Wildcards) -> int:
     """Megabytes for the teacher."""
-    resources = study.sources[_samples(study, wildcards)["teacher"]]["resources"]
-    megabytes: int = resources["evaluation_mb"]
-    return megabytes
+    return study.sources[_samples(study, wildcards).teacher].resources.evaluation_mb
 
 
 def answer_minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes for all answers."""
-    resources = study.sources[_samples(study, wildcards)["teacher"]]["resources"]
+    resources = study.sources[_samples(study, wildcards).teacher].resources
     model, language = cost_model(study), wildcards["language"]
     seconds = partial(model.answers, language, wildcards["samples"])
     return model.minutes(resources, "evaluation_minutes", seconds)
 
 
-def _samples(study: Study, wildcards: Wildcards) -> dict[str, Any]:
-    entry: dict[str, Any] = study.languages[wildcards["language"]]["samples"][wildcards["samples"]]
-    return entry
+def _samples(study: Study, wildcards: Wildcards) -> Any:
+    return study.languages[wildcards["language"]].samples[wildcards["samples"]]
 
 
 # ---- test sets ----------------------------------------------------------------------------------
@@ -139,7 +138,7 @@ def searched_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """The columns of a test set that are searched for, which the kind of a task declares."""
     texts = study.task_kind(wildcards["task"]).test_texts
     return {
-        "kind": study.tasks[wildcards["task"]]["kind"],
+        "kind": study.tasks[wildcards["task"]].kind,
         "texts": {name: list(keys) for name, keys in texts.items()},
     }
 
@@ -156,7 +155,7 @@ def searched_tests(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     texts = texts_of(study, tested)
     if tests == "heldout":
         files = {"heldout": texts.file("heldout.txt")}
-        if "group" in study.languages[tested]:
+        if study.languages[tested].group:
             names = study.members(tested)
             files = {name: texts.file(f"members/{name}/heldout.txt") for name in names}
         return files | {ENGLISH: texts.file("english.txt")}
@@ -167,7 +166,7 @@ def searched_tests(study: Study, wildcards: Wildcards) -> dict[str, Output]:
         if parts := inputs.get(key, {}).get("tests"):
             return {test: part.file(file) for test, part in parts.items()}
     if tests == "corpus" and tested != language:
-        return {tested: texts.file(f"tasks/{study.tasks[task]['kind']}.jsonl")}
+        return {tested: texts.file(f"tasks/{study.tasks[task].kind}.jsonl")}
     return {}
 
 
@@ -188,7 +187,7 @@ def task_inputs(study: Study, language: str, task: str) -> dict[str, Any]:
     """The texts that a task reads for cells of a language."""
     kind = study.task_kind(task)
     inputs: dict[str, Any] = {"corpus": texts_of(study, study.tested_language(task, language))}
-    if file := prompts_of(study.tasks[task]):
+    if file := prompts_of(plain(study.tasks[task])):
         # Only these: a change of any other would invalidate its records.
         files = {name: f"config/prompts/{name}.yaml" for name in (file, "names")}
         inputs["prompts"] = {name: in_repository(path) for name, path in files.items()}

@@ -9,6 +9,7 @@ from lexigraft.evaluation.harness.benchmark_state import benchmark_state as data
 from lexigraft.evaluation.learned.checkpoint import learned_kind, state
 from lexigraft.evaluation.task_kinds import versions_of
 from lexigraft.plugins import with_digests
+from lexigraft.settings import plain
 from workflow.cost import cost_model
 from workflow.inputs.corpus import task_inputs
 from workflow.inputs.rule import Output, Wildcards, output
@@ -38,13 +39,13 @@ def texts(study: Study, wildcards: Wildcards, alone: bool = False) -> dict[str, 
 
 def minutes(study: Study, wildcards: Wildcards, alone: bool = False) -> int:
     """Minutes of these tasks."""
-    resources, model = study.sources[wildcards["source"]]["resources"], cost_model(study)
+    resources, model = study.sources[wildcards["source"]].resources, cost_model(study)
     names = _task_names(study, wildcards, alone)
-    runs = sum(study.run_tasks[task]["runs"] for task in names)
+    runs = sum(study.run_tasks[task].runs for task in names)
     estimate = model.minutes(
         resources, "evaluation_minutes", lambda: model.evaluation(wildcards, names), runs
     )
-    return min(max(_MOST_MINUTES, resources.get("evaluation_minutes", 0)), estimate)
+    return min(max(_MOST_MINUTES, resources.evaluation_minutes or 0), estimate)
 
 
 def checkpoint(study: Study, wildcards: Wildcards) -> Output:
@@ -80,18 +81,18 @@ def _task_names(study: Study, wildcards: Wildcards, alone: bool) -> list[str]:
 @once
 def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
     """The description of a task on cells of a language, without its inputs."""
-    entry, language = study.tasks[task], study.tested_language(task, cells_language)
+    entry, language = plain(study.tasks[task]), study.tested_language(task, cells_language)
     # Earlier rules read these keys, which define the texts.
     left_out = ("language", "examples", "harness", "data")
     has_test_sets = study.task_kind(task).generates and study.example_parts(task, cells_language)
     return {
         "settings": {key: value for key, value in entry.items() if key not in left_out},
-        "language": study.languages[language].get("code"),
-        "language_name": study.languages[language]["name"],
+        "language": study.languages[language].code,
+        "language_name": study.languages[language].name,
         **({"tested": study.tests(task, cells_language)} if has_test_sets else {}),
-        "runs": study.run_tasks[task]["runs"],
+        "runs": study.run_tasks[task].runs,
         # The same examples for every cell: draws depend only on the task and the run.
-        "seed": [study.config["seed"], "evaluation", language, task],
+        "seed": [study.settings.seed, "evaluation", language, task],
         "versions": with_digests(versions_of(task, entry)),
     }
 
@@ -123,13 +124,13 @@ def benchmark_state(study: Study, wildcards: Wildcards) -> Any:
 def metric_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """Checkpoint and encoder of a metric."""
     keys = ("kind", "checkpoint", "revision", "encoder", "encoder_revision")
-    return {key: study.metrics[wildcards["metric"]][key] for key in keys}
+    return {key: getattr(study.metrics[wildcards["metric"]], key) for key in keys}
 
 
 def metric_state(study: Study, wildcards: Wildcards) -> Any:
     """Which files of a checkpoint are there: it is prepared again when there are more."""
     folder = output(study, "prepare_metric", wildcards).path
-    return state(study.metrics[wildcards["metric"]], study.metrics_python, folder)
+    return state(plain(study.metrics[wildcards["metric"]]), study.metrics_python, folder)
 
 
 def predictions(study: Study, wildcards: Wildcards) -> list[Output]:
@@ -149,7 +150,7 @@ def metric_card(study: Study, wildcards: Wildcards) -> Output:
 
 def metric_versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The version of the kind of a metric."""
-    kind = study.metrics[wildcards["metric"]]["kind"]
+    kind = study.metrics[wildcards["metric"]].kind
     return {f"metric {kind}": learned_kind(kind).VERSION}
 
 
@@ -158,7 +159,7 @@ def scoring_minutes(study: Study, wildcards: Wildcards) -> int:
     model, scored = cost_model(study), [*_scored(study, wildcards)]
     tasks = [(task, wildcards["language"]) for *_, runs in scored for task in runs]
     minutes = model.minutes(
-        study.metrics[wildcards["metric"]]["resources"],
+        study.metrics[wildcards["metric"]].resources,
         "scoring_minutes",
         lambda: model.metric(wildcards["metric"], tasks),
         sum(sum(runs.values()) for *_, runs in scored),
@@ -175,9 +176,7 @@ def _scored(study: Study, wildcards: Wildcards) -> Iterator[tuple[Output, str, d
     for cell in (cell for cell in study.cells if (cell.source, cell.language) == axes):
         tasks = {task: study.run_tasks[task] for task in study.tasks_of(cell)}
         metric = wildcards["metric"]
-        runs = {
-            task: run["runs"] for task, run in tasks.items() if metric in run["learned_metrics"]
-        }
+        runs = {task: run.runs for task, run in tasks.items() if metric in run.learned_metrics}
         if runs:
             yield output(study, "evaluate", cell.wildcards), cell.path, runs
         numbers = {task: study.checkpoints(task, cell.strategy) for task in runs}
@@ -193,10 +192,10 @@ def _scored(study: Study, wildcards: Wildcards) -> Iterator[tuple[Output, str, d
 
 def tokenizer_package(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The package that contains a tokenizer of the registry."""
-    return package_of(study, [study.config["tokenizers"][wildcards["tokenizer"]]])
+    return package_of(study, study.tokenizers[wildcards["tokenizer"]])
 
 
 def alignment_encoder(study: Study, wildcards: Wildcards) -> dict[str, str] | None:
     """The sentence encoder that compares tokens."""
-    encoder = study.config["alignment"]["encoder"]
-    return encoder and sentence_encoder(study, encoder)
+    encoder = study.settings.alignment.encoder
+    return sentence_encoder(study, encoder) if encoder else None

@@ -16,21 +16,21 @@ def auxiliary(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     of_source = {**wildcards, "vocabulary": SOURCE_VOCABULARY}
     return {
         role: vectors_of(study, name, of_source if role == "source" else wildcards)
-        for role, name in study.initializers[wildcards["initializer"]]["auxiliary"].items()
+        for role, name in study.initializers[wildcards["initializer"]].auxiliary.items()
     }
 
 
 def dictionaries(study: Study, wildcards: Wildcards) -> list[str]:
     """The bilingual dictionaries of the language, or of the members of a group."""
-    if not study.initializers[wildcards["initializer"]]["dictionary"]:
+    if not study.initializers[wildcards["initializer"]].dictionary:
         return []
     names = study.members(wildcards["language"])
-    return [path for name in names if (path := study.languages[name]["dictionary"])]
+    return [path for name in names if (path := study.languages[name].dictionary)]
 
 
 def samples(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """Parallel samples, whose pairs are aligned."""
-    name = study.initializers[wildcards["initializer"]]["samples"]
+    name = study.initializers[wildcards["initializer"]].samples
     return samples_of(study, wildcards["language"], name).file(SAMPLES) if name else []
 
 
@@ -38,21 +38,20 @@ def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """Method and options of the initializer."""
     entry = study.initializers[wildcards["initializer"]]
     language = study.language_option(wildcards["initializer"], wildcards["language"])
-    settings: dict[str, Any] = {key: entry[key] for key in ("method", "text") if key in entry}
-    return settings | {"options": entry["options"] | language}
+    text = {"text": entry.text} if entry.text else {}
+    return {"method": entry.method, **text, "options": entry.options | language}
 
 
 def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The version of the method."""
-    method = study.initializers[wildcards["initializer"]]["method"]
+    method = study.initializers[wildcards["initializer"]].method
     return {f"initializer {method}": declaration(method).version}
 
 
 def learning(study: Study) -> list[str]:
     """The initializers that learn from the source's weights, and so need a training machine."""
     names = {cell.initializer for cell in study.cells} - {NO_INITIALIZER}
-    methods = {name: study.initializers[name]["method"] for name in sorted(names)}
-    return [name for name, method in methods.items() if declaration(method).learns]
+    return [name for name in sorted(names) if declaration(study.initializers[name].method).learns]
 
 
 def fit_of(study: Study, cell: Cell) -> Output | list[str]:
@@ -64,4 +63,4 @@ def fit_of(study: Study, cell: Cell) -> Output | list[str]:
 
 def fit_name(study: Study, cell: Cell) -> str:
     """The wildcard `fit` of a cell's initializer."""
-    return f"seed-{cell.seed}" if study.initializers[cell.initializer]["draws"] else "all-seeds"
+    return f"seed-{cell.seed}" if study.initializers[cell.initializer].draws else "all-seeds"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lexigraft.cells import NO_INITIALIZER
-from lexigraft.report.items import read_items, records_read
+from lexigraft.report.items import records_read
 from workflow.config.registries import PUBLISHED, WITHOUT_EFFECT, papers_compared
 from workflow.inputs.corpus import searched, texts_of
 from workflow.inputs.evaluation import evaluations
@@ -52,7 +52,7 @@ def learned_scores(study: Study, wildcards: Wildcards) -> list[Output]:
         (metric, cell.source, cell.language)
         for cell in study.cells
         for task in study.tasks_of(cell)
-        for metric in study.run_tasks[task]["learned_metrics"]
+        for metric in study.run_tasks[task].learned_metrics
     }
     names = ("metric", "source", "language")
     wildcards_of_jobs = (dict(zip(names, values, strict=True)) for values in sorted(axes))
@@ -84,9 +84,9 @@ def tokenizers(study: Study, wildcards: Wildcards) -> list[Output]:
 
 def fragmentation(study: Study, wildcards: Wildcards) -> list[Output]:
     """How all tokenizers split text, including those of the registry that are compared."""
-    compared = study.config["fragmentation"]
+    compared = study.settings.fragmentation
     of_cells = (output(study, "measure_fragmentation", cell.wildcards) for cell in study.cells)
-    pairs = product(compared["languages"], compared["tokenizers"])
+    pairs = product(compared.languages, compared.tokenizers)
     others = (
         output(study, "measure_tokenizer", {"tokenizer": name, "language": language})
         for language, name in pairs
@@ -111,14 +111,14 @@ def contamination(study: Study, wildcards: Wildcards) -> list[Output]:
 
 def fonts(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The folder of fonts in a package."""
-    fonts = study.config["report"]["fonts"]
-    package = package_of(study, [fonts] if fonts else [])
-    return package.file(fonts["folder"]) if isinstance(package, Output) else []
+    fonts = study.settings.report.fonts
+    package = package_of(study, fonts)
+    return package.file(fonts.folder) if fonts and isinstance(package, Output) else []
 
 
 def published(study: Study, wildcards: Wildcards) -> list[str]:
     """The files with the numbers of the papers that the report compares with."""
-    items = read_items(study.config["report"]["items"])
+    items = study.items
     names = papers_compared(study.name, items)
     return [in_repository(f"{PUBLISHED}/{name}.csv") for name in names]
 
@@ -139,7 +139,7 @@ def folders(study: Study, wildcards: Wildcards) -> dict[str, str]:
 
 def _shows_alignment(study: Study) -> bool:
     """Whether the report has an item that requires measuring fitted initializers."""
-    return "alignment" in records_read(read_items(study.config["report"]["items"]))
+    return "alignment" in records_read(study.items)
 
 
 def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
@@ -148,21 +148,21 @@ def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     Excluded are keys that do not affect a report: locations, and resources of cluster jobs.
     """
     config = study.config
-    fonts, sources = config["report"]["fonts"], study.used("sources")
+    fonts, sources = study.settings.report.fonts, study.used("sources")
     names = {
         "sources": {*sources} | study.teachers(),
         "languages": {*study.languages_read, *study.single_languages},
         "corpora": set[str](),  # already part of the languages
-        "tokenizers": {*config["fragmentation"]["tokenizers"]},
+        "tokenizers": {*study.settings.fragmentation.tokenizers},
         "vocabularies": {*study.used("vocabularies")},
         "initializers": {*study.used("initializers")},
         "auxiliary": {*study.used_auxiliaries()},
         "strategies": {*study.used("strategies")},
         "tasks": {*study.run_tasks},
-        "metrics": {name for run in study.run_tasks.values() for name in run["learned_metrics"]},
+        "metrics": {name for run in study.run_tasks.values() for name in run.learned_metrics},
         "packages": {
-            *({fonts["package"]} if fonts else ()),
-            *(study.sources[name].get("package") for name in sources),
+            *({fonts.package} if fonts else ()),
+            *(study.sources[name].package for name in sources),
         },
     }
     used = {
@@ -182,7 +182,7 @@ def settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
 def report_files(study: Study, group: str) -> Iterator[dict[str, Any]]:
     """The files of the study's `pages`, `tables` or `figures`, see `in_report`."""
     path, category = _SHOWN[group]
-    for item in read_items(study.config["report"]["items"]):
+    for item in study.items:
         if item.group == group:
             yield in_report(study, path.format(item.name), item.label, category)
 

@@ -22,6 +22,7 @@ from lexigraft.corpus.local_files import local_paths
 from lexigraft.errors import UserError
 from lexigraft.job import without_prefix
 from lexigraft.plugins import with_digests
+from lexigraft.settings import plain
 from workflow.config.registries import WITHOUT_EFFECT
 from workflow.study import Study
 
@@ -92,7 +93,7 @@ def tracked(inputs: OfWildcards) -> Callable[[Wildcards], list[str]]:
 
 def local_files(settings: OfWildcards) -> Callable[[Wildcards], list[str]]:
     """An input function: the existing files of the user that `settings` name."""
-    return tracked(lambda wildcards: local_paths(settings(wildcards)))
+    return tracked(lambda wildcards: local_paths(plain(settings(wildcards))))
 
 
 def one_of(names: Iterable[str]) -> str:
@@ -115,7 +116,7 @@ def per_attempt(amount: int | OfWildcards) -> Callable[..., int]:
 
 def seed_of(study: Study, *parts: str) -> OfWildcards:
     """A `seed` of a job: that of the study, and parts with wildcards in braces."""
-    return lambda wildcards: [study.config["seed"], *(part.format(**wildcards) for part in parts)]
+    return lambda wildcards: [study.settings.seed, *(part.format(**wildcards) for part in parts)]
 
 
 def describe_job(
@@ -175,7 +176,7 @@ def describe_job(
         }
         read |= {name: value(part) for name, part in (value(inputs) or {}).items()}
         described = {name: value(part) for name, part in facts.items()}
-        chosen = value(settings) or {}
+        chosen = plain(value(settings) or {})
         if rule != "build_report":  # whose settings repeat the study
             known = user_paths(read)
             of_tasks = [task["settings"] for task in described.get("tasks", {}).values()]
@@ -196,7 +197,7 @@ def describe_job(
             "versions": version and with_digests({"stage": version, **kinds}, chosen),
         }
         text = json.dumps({k: v for k, v in parts.items() if v is not None}, ensure_ascii=False)
-        return without_prefix(text, study.config["prefix"])
+        return without_prefix(text, study.settings.prefix)
 
     return describe
 

@@ -5,8 +5,6 @@ from typing import Any
 from lexigraft.cells import cell_of
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.training.registry import objective
-from lexigraft.training.settings import samples_of as samples_in
-from lexigraft.training.settings import teacher_of
 from workflow.cost import cost_model
 from workflow.inputs.corpus import samples_of
 from workflow.inputs.initialization import fit_of
@@ -21,7 +19,7 @@ def initialization(study: Study, wildcards: Wildcards) -> Output | list[str]:
 
 def start(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The cell that this one continues."""
-    after = study.strategies[wildcards["strategy"]].get("after")
+    after = study.strategies[wildcards["strategy"]].after
     return output(study, "train", wildcards | {"strategy": after}) if after else []
 
 
@@ -29,13 +27,13 @@ def samples(study: Study, wildcards: Wildcards) -> dict[str, Output]:
     """The samples that the strategy trains on."""
     return {
         name: samples_of(study, wildcards["language"], name).file(SAMPLES)
-        for name in samples_in(study.strategies[wildcards["strategy"]])
+        for name in study.strategies[wildcards["strategy"]].samples
     }
 
 
 def teacher(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The source that the strategy imitates."""
-    name = teacher_of(study.strategies[wildcards["strategy"]], wildcards["source"])
+    name = study.strategies[wildcards["strategy"]].teacher(wildcards["source"])
     return output(study, "prepare_source", {"source": name}) if name else []
 
 
@@ -46,14 +44,14 @@ def cell(study: Study, wildcards: Wildcards) -> dict[str, Any]:
 
 def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     """The versions of the objectives of all phases."""
-    phases = study.strategies[wildcards["strategy"]]["phases"]
-    names = sorted({phase["objective"] for phase in phases})
+    phases = study.strategies[wildcards["strategy"]].phases
+    names = sorted({phase.objective for phase in phases})
     return {f"objective {name}": objective(name).version for name in names}
 
 
 def gpus(study: Study, wildcards: Wildcards) -> int:
     """The number of GPUs; a cell without phases is only scored."""
-    if not study.strategies[wildcards["strategy"]]["phases"]:
+    if not study.strategies[wildcards["strategy"]].phases:
         return 1
     number, *_ = study.training_gpus(wildcards["source"], wildcards["strategy"])
     return number
@@ -62,26 +60,25 @@ def gpus(study: Study, wildcards: Wildcards) -> int:
 def memory(study: Study, wildcards: Wildcards) -> int:
     """Megabytes for the processes on all GPUs; each holds the teacher as well."""
     source, strategy = wildcards["source"], study.strategies[wildcards["strategy"]]
-    if not strategy["phases"]:
-        scoring: int = study.sources[source]["resources"]["evaluation_mb"]
-        return scoring
+    if not strategy.phases:
+        return study.sources[source].resources.evaluation_mb
     number, megabytes, _ = study.training_gpus(source, wildcards["strategy"])
-    name = teacher_of(strategy, source)
-    of_teacher = study.sources[name]["resources"]["evaluation_mb"] if name else 0
-    return number * (round(megabytes * strategy["resources"]["memory"]) + of_teacher)
+    name = strategy.teacher(source)
+    of_teacher = study.sources[name].resources.evaluation_mb if name else 0
+    return number * (round(megabytes * strategy.resources.memory) + of_teacher)
 
 
 def minutes(study: Study, wildcards: Wildcards) -> int:
     """Minutes on all GPUs."""
-    resources, model = study.sources[wildcards["source"]]["resources"], cost_model(study)
+    resources, model = study.sources[wildcards["source"]].resources, cost_model(study)
     strategy = study.strategies[wildcards["strategy"]]
-    if not strategy["phases"]:
+    if not strategy.phases:
         return model.minutes(resources, "evaluation_minutes", lambda: model.training(wildcards))
     number = gpus(study, wildcards)
     estimate = model.minutes(
         resources, "training_minutes", lambda: model.training(wildcards, number)
     )
-    return max(1, round(estimate * strategy["resources"]["time"]))
+    return max(1, round(estimate * strategy.resources.time))
 
 
 def launcher(study: Study, wildcards: Wildcards, number: int) -> str:

@@ -140,9 +140,7 @@ rule score_predictions:
         "<logs>/learned/{metric}/{source}/{language}.log",
     resources:
         mem_mb=per_attempt(
-            lambda wildcards: STUDY.metrics[wildcards.metric]["resources"][
-                "scoring_mb"
-            ]
+            lambda wildcards: STUDY.metrics[wildcards.metric].resources.scoring_mb
         ),
         runtime=per_attempt(evaluation.scoring_minutes),
         gpu=1,
@@ -193,9 +191,7 @@ rule measure_tokenizer:
     input:
         corpus=rules.prepare_corpus.output.card,
         package=evaluation.tokenizer_package,
-        files=local_files(
-            lambda wildcards: STUDY.config["tokenizers"][wildcards.tokenizer]
-        ),
+        files=local_files(lambda wildcards: STUDY.tokenizers[wildcards.tokenizer]),
     output:
         card="<results>/fragmentation/{tokenizer}/{language}/card.json",
     log:
@@ -205,7 +201,7 @@ rule measure_tokenizer:
         job=job(
             "measure_tokenizer",
             version=1,
-            settings=lambda wildcards: STUDY.config["tokenizers"][wildcards.tokenizer],
+            settings=lambda wildcards: STUDY.tokenizers[wildcards.tokenizer],
             tokenizer=lambda wildcards: wildcards.tokenizer,
             language=lambda wildcards: wildcards.language,
         ),
@@ -236,7 +232,7 @@ rule measure_alignment:
         job=job(
             "measure_alignment",
             version=1,
-            settings=lambda wildcards: STUDY.config["alignment"],
+            settings=lambda wildcards: STUDY.settings.alignment,
             inputs={"encoder": evaluation.alignment_encoder},
             cell=lambda wildcards: dict(wildcards.items()),
             seed=seed("evaluation", "{language}", "alignment"),

@@ -66,7 +66,7 @@ class LikelihoodMatching(ChunkDistillation):
     @classmethod
     def teacher_name(cls, phase, source):
         """The teacher that the phase names, or the cell's own source."""
-        return (phase.get("alm") or {}).get("teacher") or source
+        return phase.alm.teacher or source
 
     @classmethod
     def cost(cls, phase):

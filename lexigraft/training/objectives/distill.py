@@ -60,7 +60,7 @@ class LogitDistillation(Objective):
     @classmethod
     def teacher_name(cls, phase, source):
         """The teacher that the phase names."""
-        return str(phase["distill"]["teacher"])
+        return phase.distill.teacher
 
     @classmethod
     def for_phase(cls, context):
