@@ -2,7 +2,7 @@
 
 The fingerprint of a result contains versions: of its stage, and of its initializer, objectives,
 tasks and metric. The text of the code is no part of it, so an upgrade keeps finished work unless a
-version was raised. `versions.lock` lists all versions, and a digest of each file that jobs run.
+version was raised. `versions.lock` lists each version with a digest of the code that it stands for.
 When a digest differs, the developer decides: if results change, raise the version of each affected
 stage or kind and name it in CHANGELOG.md; then, or if results are the same, run `refresh`.
 
@@ -13,7 +13,6 @@ import argparse
 import ast
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -105,36 +104,33 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def current() -> dict[str, dict[str, int] | dict[str, str]]:
-    """The content of an up-to-date lock file: versions by stage or kind, digests by file."""
+def current() -> dict[str, str]:
+    """The content of an up-to-date lock file: stage or kind -> version and digest of its code."""
     versioned = all_versioned()
-    files = reachable_files([file for entry in versioned.values() for file in entry.files])
-    return {
-        "versions": {name: entry.version for name, entry in versioned.items()},
-        "code": {
-            file: (digest_code if file.endswith(".py") else digest_text)(_path(file).read_text())
-            for file in sorted(files)
-        },
+    reached = {name: sorted(reachable_files(entry.files)) for name, entry in versioned.items()}
+    digests = {
+        file: (digest_code if file.endswith(".py") else digest_text)(_path(file).read_text())
+        for file in {file for files in reached.values() for file in files}
     }
+    codes = {
+        name: digest_text("\n".join(f"{file} {digests[file]}" for file in files))
+        for name, files in reached.items()
+    }
+    return {name: f"{entry.version} {codes[name]}" for name, entry in versioned.items()}
 
 
-def check(locked: Mapping[str, Mapping[str, int | str]]) -> list[str]:
-    """What differs from a lock file, one line per changed version or file; empty if nothing."""
+def check(locked: Mapping[str, str]) -> list[str]:
+    """What differs from a lock file: a line for each raised version, and one for changed code."""
+    lines, changed = [], []
     now = current()
-    users: dict[str, list[str]] = defaultdict(list)
-    for name, entry in all_versioned().items():
-        for file in reachable_files(entry.files):
-            users[file].append(name)
-    lines = []
-    for name, version in now["versions"].items():
-        if (before := locked["versions"].get(name)) != version:
+    for name in dict.fromkeys([*now, *locked]):
+        version, _, digest = now.get(name, "none").partition(" ")
+        before, _, digest_before = locked.get(name, "none").partition(" ")
+        if version != before:
             lines.append(f"{name}: version {before} -> {version}")
-    for file, digest in now["code"].items():
-        if locked["code"].get(file) != digest:
-            lines.append(f"{file}: changed; run by {', '.join(users[file])}")
-    for kind, entries in locked.items():
-        lines += [f"{name}: removed" for name in entries if name not in now[kind]]
-    return lines
+        elif digest != digest_before:
+            changed.append(name)
+    return [*lines, *([f"Code has changed of {', '.join(changed)}."] if changed else [])]
 
 
 def main() -> None:

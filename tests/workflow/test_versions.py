@@ -72,7 +72,7 @@ def versions(project: Checkout, *arguments: str) -> str:
     return done.stderr
 
 
-def test_the_check_names_changed_files_with_their_stages_and_raised_versions(tmp_path):
+def test_the_check_names_stages_whose_code_changed_and_raised_versions(tmp_path):
     project = copy_project(tmp_path / "project")
     assert versions(project, "refresh") == ""
     project.edit("lexigraft/initialization/methods/align.py", '"""', '"""Reworded. ')
@@ -80,7 +80,7 @@ def test_the_check_names_changed_files_with_their_stages_and_raised_versions(tmp
     with (project.folder / "lexigraft/vocabulary/expand.py").open("a") as file:
         file.write("\n\nADDED = 1\n")
     said = versions(project)
-    assert "lexigraft/vocabulary/expand.py: changed; run by stage build_vocabulary" in said
+    assert "Code has changed of stage build_vocabulary." in said
     assert "raise `version`" in said and "workflow.versions refresh" in said
     align = "class Align(RecipeInitializer):"
     project.edit("lexigraft/initialization/methods/align.py", align, f"{align}\n    version = 2")

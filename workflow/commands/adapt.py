@@ -21,24 +21,18 @@ def adapt(
             "--model",
             help="The model: a name on the Hugging Face hub, a folder, or a name in "
             "lexigraft's own registry, such as smollm2-135m.",
-            show_default=False,
         ),
     ],
     text: Text,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            help="The output folder. By default adapted-MODEL-LANGUAGE.",
-            show_default=False,
-        ),
+        typer.Option("--out", help="The output folder. By default adapted-MODEL-LANGUAGE."),
     ] = None,
     language: Annotated[
         str | None,
         typer.Option(
             "--language",
             help="The language's ISO 639 code, such as te. By default derived from the script.",
-            show_default=False,
         ),
     ] = None,
     new_tokens: Annotated[
@@ -47,7 +41,6 @@ def adapt(
             "--new-tokens",
             min=1,
             help="Number of new tokens. By default 1,000, or fewer for a small text.",
-            show_default=False,
         ),
     ] = None,
     initializer: Annotated[
@@ -59,23 +52,15 @@ def adapt(
             "--strategy",
             help="A name in config/strategies.yaml. By default chosen for the hardware; "
             "`none` trains nothing.",
-            show_default=False,
         ),
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(
-            "--minutes",
-            min=0.1,
-            help="Training time in minutes. By default 60.",
-            show_default=False,
-        ),
+        typer.Option("--minutes", min=0.1, help="Training time in minutes. By default 60."),
     ] = None,
     tokens: Annotated[
         int | None,
-        typer.Option(
-            "--tokens", min=1, help="Tokens to train on, instead of --minutes.", show_default=False
-        ),
+        typer.Option("--tokens", min=1, help="Tokens to train on, instead of --minutes."),
     ] = None,
     baselines: Annotated[
         bool,
@@ -87,16 +72,10 @@ def adapt(
     ] = False,
     english: English = None,
     text_license: Annotated[
-        str | None,
-        typer.Option(
-            "--text-license", help="Licence of the text, for the model card.", show_default=False
-        ),
+        str | None, typer.Option("--text-license", help="Licence of the text, for the model card.")
     ] = None,
     cores: Annotated[
-        int | None,
-        typer.Option(
-            "--cores", min=1, help="Number of CPU cores. By default all.", show_default=False
-        ),
+        int | None, typer.Option("--cores", min=1, help="Number of CPU cores. By default all.")
     ] = None,
     field: Field = "text",
 ) -> None:

@@ -30,16 +30,10 @@ _COLUMNS = ("kind", "place", "name", "results", "other", "absolute", "relative")
 
 
 def compare(
-    results: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="A results folder.", show_default=False)
-    ],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A results folder.")],
     other: Annotated[
         Path,
-        typer.Argument(
-            metavar="OTHER",
-            help="Another results folder, or the same part of it.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="OTHER", help="Another results folder, or the same part of it."),
     ],
     tolerance: Annotated[
         float,
@@ -52,8 +46,7 @@ def compare(
         typer.Option("--all", help="Also compare times, versions and other facts of the machine."),
     ] = False,
     file: Annotated[
-        Path | None,
-        typer.Option("--csv", help="Write every difference to this file.", show_default=False),
+        Path | None, typer.Option("--csv", help="Write every difference to this file.")
     ] = None,
 ) -> None:
     """Show where two results folders differ: outputs, settings, versions, seeds and numbers.

@@ -21,8 +21,7 @@ def doctor(
         str | None,
         typer.Option(
             help="A study, as a file or a name in config/studies: check all models, data and "
-            "local files that it reads, before any job.",
-            show_default=False,
+            "local files that it reads, before any job."
         ),
     ] = None,
 ) -> None:

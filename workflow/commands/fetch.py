@@ -14,17 +14,9 @@ from workflow.recipes import FileRecipe, fetch_recipe, needed_recipes
 
 def fetch(
     study: Annotated[
-        str,
-        typer.Argument(
-            metavar="STUDY",
-            help="A study, as a file or a name in config/studies.",
-            show_default=False,
-        ),
+        str, typer.Argument(metavar="STUDY", help="A study, as a file or a name in config/studies.")
     ],
-    only: Annotated[
-        str,
-        typer.Option(help="Fetch only files whose path contains this text.", show_default=False),
-    ] = "",
+    only: Annotated[str, typer.Option(help="Fetch only files whose path contains this text.")] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Only show what would be fetched, and its size.")
     ] = False,

@@ -24,10 +24,7 @@ _quoted = partial(json.dumps, ensure_ascii=False)
 
 
 def init(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="STUDY.yaml", help="The file to write.", show_default=False),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The file to write.")],
     model: Annotated[
         str,
         typer.Option(
@@ -45,7 +42,6 @@ def init(
             "--text",
             help="Text in the language, one sentence per line. By default data/CODE.txt, which you "
             "provide.",
-            show_default=False,
         ),
     ] = None,
     slurm: Annotated[

@@ -113,7 +113,6 @@ def explain(
             metavar="[CELL]",
             help="Names that identify one cell, such as my-te/expand-500/align, or an output of a "
             "job. Without it, explain why each job of the study would run.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

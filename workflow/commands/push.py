@@ -12,7 +12,6 @@ def push(
         typer.Argument(
             metavar="FOLDER",
             help="A model: a folder written by `lexigraft export`, `adapt` or `graft`.",
-            show_default=False,
         ),
     ],
     name: Annotated[
@@ -20,7 +19,6 @@ def push(
         typer.Argument(
             metavar="NAME",
             help="The repository: organisation/name, or a name in your own namespace.",
-            show_default=False,
         ),
     ],
     private: Annotated[

@@ -46,14 +46,10 @@ def export(
             metavar="CELL",
             help="Names that identify one cell, such as my-te/expand-500/align; or `recommended`, "
             "the one that the report recommends (`recommended/my-te` if there are several).",
-            show_default=False,
         ),
     ],
     to: Annotated[
-        Path,
-        typer.Option(
-            "--to", help="The output folder: a new one, or an earlier export.", show_default=False
-        ),
+        Path, typer.Option("--to", help="The output folder: a new one, or an earlier export.")
     ],
 ) -> None:
     """Write an adapted model as a plain Hugging Face folder, which loads without lexigraft.
@@ -85,9 +81,7 @@ def export(
 
 
 def run_to_its_end(
-    command: Sequence[str],
-    output: IO[str] | None = None,
-    show: Callable[[], None] = lambda: None,
+    command: Sequence[str], output: IO[str] | None = None, show: Callable[[], None] = lambda: None
 ) -> int:
     """Run Snakemake, call `show` twice a second, and return Snakemake's exit code.
 

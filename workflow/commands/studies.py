@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from lexigraft.cells import Cell
     from workflow.study import Study
 
-StudyFile = Annotated[
-    str, typer.Argument(metavar="STUDY.yaml", help="The study: a YAML file.", show_default=False)
-]
+StudyFile = Annotated[str, typer.Argument(metavar="STUDY.yaml", help="The study: a YAML file.")]
 RECOMMENDED = "recommended"
 OWN = "config/studies"  # where the pipeline's own studies are
 _SHOWN = 8  # maximum number of names in a message

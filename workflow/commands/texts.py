@@ -21,15 +21,11 @@ Text = Annotated[
         "--text",
         help="Text in the language, one sentence per line: .txt, .jsonl or .parquet, compressed or "
         "not, or a folder of such files. Repeat the option for more.",
-        show_default=False,
     ),
 ]
 OptionalText = Annotated[list[Path] | None, *Text.__metadata__]
 English = Annotated[
-    Path | None,
-    typer.Option(
-        "--english", help="English text, to measure the effect on English.", show_default=False
-    ),
+    Path | None, typer.Option("--english", help="English text, to measure the effect on English.")
 ]
 Field = Annotated[
     str, typer.Option("--field", help="The field of JSON Lines, or the column of Parquet files.")

@@ -21,10 +21,7 @@ from workflow.commands.texts import (
     folder_or_name,
 )
 
-Out = Annotated[
-    Path,
-    typer.Option("--out", help="The output folder, a new or an empty one.", show_default=False),
-]
+Out = Annotated[Path, typer.Option("--out", help="The output folder, a new or an empty one.")]
 
 _LARGE = 100_000  # with more donor tokens, `omp` with all candidates takes hours
 
@@ -35,7 +32,6 @@ def expand(
         typer.Argument(
             metavar="MODEL",
             help="A model or a tokenizer: a name on the Hugging Face hub, or a folder.",
-            show_default=False,
         ),
     ],
     text: Text,
@@ -96,9 +92,7 @@ def graft(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL",
-            help="The model: a name on the Hugging Face hub, or a folder.",
-            show_default=False,
+            metavar="MODEL", help="The model: a name on the Hugging Face hub, or a folder."
         ),
     ],
     out: Out,
@@ -107,7 +101,6 @@ def graft(
         typer.Option(
             "--tokenizer",
             help="The new tokenizer: a folder written by `lexigraft expand`, or any other model's.",
-            show_default=False,
         ),
     ] = None,
     donor: Annotated[
@@ -116,7 +109,6 @@ def graft(
             "--donor",
             help="A model whose tokenizer is used, unless --tokenizer is given, and whose "
             "embeddings omp, clp and salt read.",
-            show_default=False,
         ),
     ] = None,
     initializer: Annotated[
@@ -125,7 +117,6 @@ def graft(
             "--initializer",
             help="How to initialize the new embeddings: a name in config/initializers.yaml. By "
             "default `merge`; with a donor `omp`, or `omp-500` for more than 100,000 tokens.",
-            show_default=False,
         ),
     ] = None,
     text: OptionalText = None,
@@ -134,14 +125,11 @@ def graft(
         typer.Option(
             "--word-vectors",
             help="Word vectors of the language, for wechsel, ofa-…, salt and focus-word.",
-            show_default=False,
         ),
     ] = None,
     english_word_vectors: Annotated[
         Path | None,
-        typer.Option(
-            "--english-word-vectors", help="English word vectors, for wechsel.", show_default=False
-        ),
+        typer.Option("--english-word-vectors", help="English word vectors, for wechsel."),
     ] = None,
     dictionary: Annotated[
         Path | None,
@@ -149,7 +137,6 @@ def graft(
             "--dictionary",
             help="English words and their translations, for wechsel, cw2v-dictionary and "
             "dictionary-alignment.",
-            show_default=False,
         ),
     ] = None,
     parallel: Annotated[
@@ -157,15 +144,12 @@ def graft(
         typer.Option(
             "--parallel",
             help="An English sentence, a tab and its translation per line, for transtokenizers.",
-            show_default=False,
         ),
     ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
-            "--encoder",
-            help="A sentence encoder, for tokenadapt: a name on the hub, or a folder.",
-            show_default=False,
+            "--encoder", help="A sentence encoder, for tokenadapt: a name on the hub, or a folder."
         ),
     ] = None,
     english: English = None,
@@ -242,7 +226,6 @@ def inspect(
         typer.Argument(
             metavar="TOKENIZER",
             help="A tokenizer or a model: a name on the Hugging Face hub, or a folder.",
-            show_default=False,
         ),
     ],
     text: Text,
