@@ -44,13 +44,13 @@ def predict_and_score(
 
     Outputs of equal prompts are reused from runs of this task with a lower number, complete or
     interrupted, if the cell, the code, the engine, the precision and the decoding settings are the
-    same; but not if the settings say that runs are not redrawn. Runs with higher numbers are not
-    used, so that the reused outputs do not depend on the order in which runs were computed.
+    same, and runs are redrawn. Runs with higher numbers are not used, so that the reused outputs do
+    not depend on the order in which runs were computed.
 
     Each prompt has an example, with `id`, `source`, `reference` and any other keys. A row of
     `outputs["predictions"]` has these keys, `output`, numbers of tokens, whether the model
-    `finished` before the token limit, and `generation`, a digest of the prompt and of everything
-    that determines the output. Rows of prompts that this run did not generate are `reused`.
+    `finished` before the token limit, `generation`, a digest of the prompt and of everything that
+    determines the output, and whether the output is `reused`.
 
     `score` returns metrics and details for the rows, to which it may add scores. Added to these are
     the shares of new tokens in prompts and outputs (Yamaguchi et al., Appendix E), zero if nothing
@@ -67,50 +67,43 @@ def predict_and_score(
     keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
     new = new_token_ids(job["inputs"]["tokenizer"])
     texts = dict(zip(keys, prompts, strict=True))
-    earlier = _earlier_outputs(job, new) if getattr(settings, "redraw", True) else ()
-    outputs = {key: row for key, row in earlier if key in texts}
-    seen = set(outputs)
-    remaining = {key: text for key, text in texts.items() if key not in outputs}
-    if outputs:
-        logger.info("%d of %d prompts are reused", len(texts) - len(remaining), len(texts))
+    reused = {}
+    if getattr(settings, "redraw", True):
+        reused = {key: row for key, row in _earlier_outputs(job, new) if key in texts}
+        logger.info("%d of %d prompts are reused", len(reused), len(texts))
     partial = Path(job["outputs"]["folder"], PARTIAL_PREDICTIONS)
     generated = generate(
         model,
         tokenizer,
-        remaining,
+        {key: text for key, text in texts.items() if key not in reused},
         batch_size=settings.batch_size,
         partial=partial,
         identity=identity,
         **decoding,
     )
-    outputs |= {key: _described(vars(output), new) for key, output in generated.items()}
-    rows = []
-    for example, key, ids in zip(examples, keys, encode(tokenizer, prompts), strict=True):
-        rows.append(
-            {
-                **{name: example[name] for name in ("id", "source", "reference")},
-                "prompt_tokens": len(ids),
-                "new_prompt_tokens": sum(token in new for token in ids),
-                **outputs[key],
-                "generation": key,
-                **({"reused": True} if key in seen else {}),
-                **example,
-            }
-        )
-        seen.add(key)
+    outputs = reused | {key: _described(vars(text), new) for key, text in generated.items()}
+    rows = [
+        {
+            **example,
+            "prompt_tokens": len(ids),
+            "new_prompt_tokens": sum(token in new for token in ids),
+            **outputs[key],
+            "generation": key,
+            **({"reused": True} if key in reused else {}),
+        }
+        for example, key, ids in zip(examples, keys, encode(tokenizer, prompts), strict=True)
+    ]
     metrics, details = score(rows)
     write_jsonl(job["outputs"]["predictions"], rows)
     partial.unlink()
-    prompt_tokens, output_tokens, new_prompt_tokens, new_output_tokens = (
-        sum(row[name] for row in rows)
-        for name in ("prompt_tokens", "output_tokens", "new_prompt_tokens", "new_output_tokens")
-    )
-    characters = sum(len(row["output"]) for row in rows)
+    names = ("prompt_tokens", "new_prompt_tokens", "output_tokens", "new_output_tokens")
+    tokens = {name: sum(row[name] for row in rows) for name in names}
+    n_outputs = max(tokens["output_tokens"], 1)
     metrics = metrics | {
-        "new_token_share_output": new_output_tokens / max(output_tokens, 1),
-        "new_token_share_input": new_prompt_tokens / prompt_tokens,
-        "output_characters_per_token": characters / max(output_tokens, 1),
-        "output_tokens": output_tokens,
+        "new_token_share_output": tokens["new_output_tokens"] / n_outputs,
+        "new_token_share_input": tokens["new_prompt_tokens"] / tokens["prompt_tokens"],
+        "output_characters_per_token": sum(len(row["output"]) for row in rows) / n_outputs,
+        "output_tokens": tokens["output_tokens"],
         "samples": len(rows),
     }
     details = details | {

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -70,8 +71,7 @@ def generate(
         Maximum prompts of a batch; the default depends on the device.
     partial
         JSON Lines file for finished outputs, written after each batch. If it has outputs for the
-        same `identity`, prompts and limits, these are not generated again. The caller removes it
-        when the outputs are stored elsewhere.
+        same `identity`, prompts and limits, these are not generated again. The caller removes it.
     identity
         What else determines the outputs, such as a digest of the model.
     stop
@@ -99,7 +99,8 @@ def generate(
             f"max_new_tokens: {max_new_tokens} and a prompt of {longest} tokens exceed the model's "
             f"context of {limit}; lower it in config/tasks.yaml, or remove this prompt's sentence"
         )
-    if beams > 1 and isinstance(model, VllmModel):
+    vllm = model if isinstance(model, VllmModel) else None
+    if beams > 1 and vllm:
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
     work = [identity, list(prompts.items()), max_new_tokens, list(stop), skip_empty, beams]
     header = {"digest": hashlib.sha256(json.dumps(work).encode()).hexdigest()}
@@ -114,7 +115,7 @@ def generate(
     stop_tokens = sorted(ends if skip_empty else stops.tokens | ends)
     prefix: SharedPrefix | None = None
     groups = [list(prompts)]
-    if not isinstance(model, VllmModel):
+    if not vllm:
         groups = group_by_prefix(encoded, 2 * (batch_size or default_prompts(model)))
 
     def length(name: str) -> int:
@@ -123,22 +124,11 @@ def generate(
     def continue_batch(names: Sequence[str]) -> list[list[int]]:
         """Continuations of prompts, possibly beyond a stop string."""
         batch = [encoded[name] for name in names]
-        if isinstance(model, VllmModel):
-            return model.continue_greedily(
-                batch,
-                stop=() if skip_empty else stop,
-                stop_tokens=stop_tokens,
-                max_new_tokens=max_new_tokens,
-            )
-        return continue_greedily(
-            model,
-            batch,
-            padding=padding_token(tokenizer),
-            stop_tokens=stop_tokens,
-            max_new_tokens=max_new_tokens,
-            prefix=prefix,
-            beams=beams,
-        ).tolist()
+        options: Any = {"stop_tokens": stop_tokens, "max_new_tokens": max_new_tokens}
+        if vllm:
+            return vllm.continue_greedily(batch, stop=() if skip_empty else stop, **options)
+        options |= {"padding": padding_token(tokenizer), "prefix": prefix, "beams": beams}
+        return continue_greedily(model, batch, **options).tolist()
 
     with (
         partial.open("a", encoding="utf-8", newline="\n") as file,
@@ -151,18 +141,12 @@ def generate(
             if not unfinished:
                 continue
             max_tokens, max_prompts = math.inf, float(PROMPTS_PER_CALL)
-            if not isinstance(model, VllmModel):
+            if not vllm:
                 prefix = shared_prefix(model, [encoded[name] for name in group], max_new_tokens)
-                max_tokens, max_prompts = generation_limits(
-                    model, length(unfinished[0]), batch_size
-                )
-            batches = run_batches(
-                unfinished,
-                length,
-                continue_batch,
-                max_tokens=max_tokens / beams,
-                max_items=max_prompts,
-            )
+                longest = length(unfinished[0])
+                max_tokens, max_prompts = generation_limits(model, longest, batch_size)
+            limits = {"max_tokens": max_tokens / beams, "max_items": max_prompts}
+            batches = run_batches(unfinished, length, continue_batch, **limits)
             for batch, rows in batches:
                 for name, ids in zip(batch, rows, strict=True):
                     done[name] = cut(tokenizer, ids, stops, ends, skip_empty)

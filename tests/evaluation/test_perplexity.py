@@ -7,7 +7,8 @@ import torch
 
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
-from lexigraft.evaluation.tasks.perplexity import evaluate, score_windows
+from lexigraft.evaluation.tasks.perplexity import evaluate
+from lexigraft.inference.likelihood import score_windows
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 
