@@ -6,20 +6,15 @@ named in the setting `metrics` of tasks. Metrics that a task computes are declar
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from inspect import getfile
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from lexigraft.errors import UserError, suggestion
+from lexigraft.errors import suggestion
+from lexigraft.registry import Registry
 
 Rows = list[dict[str, Any]]
-
-_FOLDER = Path(__file__).parent / "metrics"
-_REGISTERED: dict[str, "MetricKind"] = {}
 
 
 class TextScores(NamedTuple):
@@ -63,32 +58,18 @@ class MetricKind:
 ACCURACY = MetricKind("accuracy", "accuracy", decimals=3)
 
 
-@cache
-def _bundled() -> Mapping[str, MetricKind]:
-    names = sorted(file.stem for file in _FOLDER.glob("*.py") if file.stem != "__init__")
-    return {name: import_module(f"lexigraft.evaluation.metrics.{name}").METRIC for name in names}
+METRICS: Registry[MetricKind] = Registry("lexigraft.evaluation.metrics", "METRIC", "metric")
+metric_file = METRICS.file
 
 
 def text_metrics() -> dict[str, MetricKind]:
     """Every metric of generated text, by name."""
-    return {**_bundled(), **_REGISTERED}
-
-
-def metric_file(name: str) -> str:
-    """Path of the module of a metric, relative to the repository; of a registered one, absolute."""
-    if name in _REGISTERED:
-        return getfile(_REGISTERED[name].scorer)  # type: ignore[arg-type]  # checked on entry
-    return f"lexigraft/evaluation/metrics/{name}.py"
+    return {name: METRICS.get(name) for name in METRICS.names()}
 
 
 def register_metric(metric: MetricKind) -> None:
-    """Add a metric of generated text that is defined outside this package, in a file of its own.
-
-    Raises `UserError` if another metric has its name.
-    """
-    if text_metrics().get(metric.name, metric) != metric:
-        raise UserError(f"metric '{metric.name}' exists already; give the new one another name")
-    _REGISTERED[metric.name] = metric
+    """Add a metric of generated text that is defined outside this package, by its `scorer`."""
+    METRICS.register(metric.name, metric, getfile(metric.scorer))  # type: ignore[arg-type]
 
 
 def _known(names: list[str]) -> list[str]:

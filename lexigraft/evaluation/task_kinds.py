@@ -7,24 +7,18 @@ torch: the Snakefile reads them in every job.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from inspect import getfile
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
+from lexigraft.registry import Registry
 from lexigraft.settings import Settings, validate
 
 KindSettings = TypeVar("KindSettings", bound=Settings)
 
 ENGLISH = "english"  # name of tests in English, whatever the language is called in a study
 WITH_ENGLISH = "_with_english"  # end of the names of means that include it
-
-_FOLDER = Path(__file__).resolve().parent / "tasks"
-_REGISTERED: dict[str, "TaskKind"] = {}
 
 
 @dataclass(frozen=True)
@@ -101,44 +95,18 @@ class TaskKind:
         return ({metric.name: metric for metric in companions} | declared).get(name)
 
 
+TASKS: Registry[TaskKind] = Registry("lexigraft.evaluation.tasks", "TASK", "task kind")
+kinds, task_kind, task_file = TASKS.names, TASKS.get, TASKS.file
+
+
 def register(name: str, kind: TaskKind) -> None:
-    """Add a kind of task that is defined outside this package, in the file of its `evaluate`.
-
-    Raises `UserError` if another kind has its name.
-    """
-    if name in kinds() and _REGISTERED.get(name) != kind:
-        raise UserError(f"task kind '{name}' exists already; give the new one another name")
-    _REGISTERED[name] = kind
-
-
-def kinds() -> list[str]:
-    """Every kind of task, sorted."""
-    files = (file.stem for file in _FOLDER.glob("*.py") if not file.stem.startswith("_"))
-    return sorted({*files, *_REGISTERED})
+    """Add a kind of task that is defined outside this package, in the file of its `evaluate`."""
+    TASKS.register(name, kind, getfile(kind.evaluate))
 
 
 def kinds_with(attribute: str) -> list[str]:
     """The kinds with an attribute, such as `generates`, for messages."""
     return [name for name in kinds() if getattr(task_kind(name), attribute)]
-
-
-def task_file(name: str) -> str:
-    """Path of the module of a kind, relative to the repository; of a registered one, absolute."""
-    if name in _REGISTERED:
-        return getfile(_REGISTERED[name].evaluate)
-    return f"lexigraft/evaluation/tasks/{name}.py"
-
-
-@cache
-def _bundled(name: str) -> TaskKind:
-    if name not in kinds():
-        raise UserError(f"config/tasks.yaml: kind '{name}' is not one of {', '.join(kinds())}")
-    return import_module(f"lexigraft.evaluation.tasks.{name}").TASK
-
-
-def task_kind(name: str) -> TaskKind:
-    """The declaration of a kind of task; raises `UserError` if there is no such kind."""
-    return _REGISTERED.get(name) or _bundled(name)
 
 
 def versions_of(task: str, entry: Mapping[str, Any]) -> dict[str, int]:

@@ -49,8 +49,8 @@ def test_versions_are_those_of_the_kind_and_of_the_metrics_that_a_task_names():
 
 
 def test_a_kind_and_a_metric_from_outside_are_found_by_name(monkeypatch):
-    monkeypatch.setattr(task_kinds, "_REGISTERED", {})
-    monkeypatch.setattr(metric_kinds, "_REGISTERED", {})
+    monkeypatch.setattr(task_kinds.TASKS, "registered", {})
+    monkeypatch.setattr(metric_kinds.METRICS, "registered", {})
     kind = replace(task_kind("perplexity"), evaluate=lambda *given: Measurement({}))
     register("mine", kind)
     assert task_kind("mine") is kind and "mine" in kinds()

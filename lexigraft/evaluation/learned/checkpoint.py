@@ -17,39 +17,27 @@ from lexigraft.artifacts.cards import describe_file
 from lexigraft.artifacts.checksums import file_checksum
 from lexigraft.declarations import load_file
 from lexigraft.errors import UserError, first_line
+from lexigraft.registry import Registry
 
 logger = logging.getLogger(__name__)
 
 # A separate file, since Snakemake deletes the card before it rebuilds it.
 STATE = "state.json"
 
-_FOLDER = Path(__file__).resolve().parent / "kinds"
-_REGISTERED: dict[str, Path] = {}
-
 
 # ---- kinds -------------------------------------------------------------------------------------
 
 
-def learned_kinds() -> list[str]:
-    """Every kind of learned metric, sorted."""
-    bundled = (file.stem for file in _FOLDER.glob("*.py") if file.stem != "__init__")
-    return sorted({*bundled, *_REGISTERED})
+LEARNED: Registry[ModuleType] = Registry(
+    "lexigraft.evaluation.learned.kinds", None, "kind of learned metric"
+)
+learned_kinds, learned_kind = LEARNED.names, LEARNED.get
 
 
 def register_learned_kind(file: str | Path) -> None:
-    """Add a kind of learned metric whose module is outside this package; its name is the file's.
-
-    Raises `UserError` if another kind has its name.
-    """
+    """Add a kind of learned metric in a file, which names it; a UserError if the name is taken."""
     path = Path(file).resolve()
-    if path.stem in learned_kinds() and _REGISTERED.get(path.stem) != path:
-        raise UserError(f"{file}: the kind of learned metric '{path.stem}' exists already; rename")
-    _REGISTERED[path.stem] = path
-
-
-def learned_kind(name: str) -> ModuleType:
-    """The module of a kind of learned metric, see `kinds`."""
-    return load_file(_REGISTERED.get(name, _FOLDER / f"{name}.py"))
+    LEARNED.register(path.stem, load_file(path), str(path))
 
 
 # ---- files -------------------------------------------------------------------------------------
@@ -81,13 +69,13 @@ def find_part(settings: Mapping[str, Any], key: str) -> Part:
         commit = reference.read_text("utf-8").strip() if reference.is_file() else revision or "main"
         snapshot = repository / "snapshots" / commit
         folder = snapshot if snapshot.is_dir() else None
-    files, missing = [], None
-    for group in (*kind.FILES[key], *((name,) for name in kind.OPTIONAL_FILES.get(key, ()))):
-        paths = [folder / file for file in group] if folder else []
-        existing = [path for path in paths if path.is_file()]
-        files += existing[:1]
-        if not existing and group in kind.FILES[key]:
-            missing = missing or " or ".join(group)
+    needed, optional = kind.FILES[key], kind.OPTIONAL_FILES.get(key, ())
+    found = {
+        group: [folder / file for file in group if (folder / file).is_file()] if folder else []
+        for group in (*needed, *((name,) for name in optional))
+    }
+    files = [file for existing in found.values() for file in existing[:1]]
+    missing = next((" or ".join(group) for group in needed if not found[group]), None)
     return Part(key, name, revision, is_local, folder, files, missing)
 
 
@@ -128,7 +116,7 @@ def observed(settings: Mapping[str, Any], python: str) -> tuple[str, bool]:
 
 
 def digest_of(observation: Mapping[str, Any]) -> str:
-    """Digest of what was observed on this machine."""
+    """Digest of an observation of this machine."""
     return hashlib.sha256(json.dumps(observation).encode()).hexdigest()[:16]
 
 
@@ -148,12 +136,11 @@ def is_offline() -> bool:
 
 
 def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[str, Any]:
-    """Find or fetch a metric's checkpoint; the hub is only asked for missing files.
+    """Find a metric's checkpoint, or fetch it if the metrics environment's `python` exists.
 
-    `settings` are the entry of the metric `name` in config/metrics.yaml. Nothing is fetched without
-    the metrics environment's `python`. Returns `available`, `why` (what is missing and what to do,
-    or None), and for each part, `checkpoint` and possibly `encoder`: its name, revision, folder and
-    files with their SHA-256.
+    `settings` are the entry of the metric `name` in config/metrics.yaml. Returns `available`, `why`
+    (what is missing and what to do, or None), and for each part, `checkpoint` and possibly
+    `encoder`: its name, revision, folder and files with their SHA-256.
     """
     facts: dict[str, Any] = {"available": True, "why": None}
     try:
@@ -172,16 +159,10 @@ def prepare_metric(name: str, settings: Mapping[str, Any], python: str) -> dict[
                     f"{where}: {part.folder or part.name} has no {part.missing}; add it or specify "
                     "another folder"
                 )
-            folder = part.folder
-            logger.info("%s: %s", where, folder)
-            facts[key] = {
-                "name": part.name,
-                "revision": None if part.is_local else folder.name,
-                "folder": str(folder),
-                "files": {
-                    str(file.relative_to(folder)): describe_file(file) for file in part.files
-                },
-            }
+            files = {str(file.relative_to(part.folder)): describe_file(file) for file in part.files}
+            revision = None if part.is_local else part.folder.name
+            described = {"name": part.name, "revision": revision, "folder": str(part.folder)}
+            facts[key] = {**described, "files": files}
     except UserError as reason:
         logger.warning("%s cannot be scored: %s", name, reason)
         return {"available": False, "why": str(reason)}
@@ -200,11 +181,11 @@ def _fetch(where: str, settings: Mapping[str, Any], part: Part, name: str) -> Pa
         )
     from huggingface_hub import errors, snapshot_download
 
-    needs, optional = kind.FILES[part.key], kind.OPTIONAL_FILES.get(part.key, ())
-    files = [*(group[0] for group in needs), *optional]
+    needed, optional = kind.FILES[part.key], kind.OPTIONAL_FILES.get(part.key, ())
+    files = [*(group[0] for group in needed), *optional]
     try:
         # First without alternatives, such as a pickle of the same weights.
-        for alternatives in ([], [file for group in needs for file in group[1:]]):
+        for alternatives in ([], [file for group in needed for file in group[1:]]):
             snapshot_download(name, revision=part.revision, allow_patterns=files + alternatives)
             part = find_part(settings, part.key)
             if not part.missing:

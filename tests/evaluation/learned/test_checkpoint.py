@@ -234,7 +234,7 @@ def test_the_reason_says_that_the_hub_cannot_be_reached(python, snapshot, monkey
 
 
 def test_a_kind_from_outside_is_found_by_the_name_of_its_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "_REGISTERED", {})
+    monkeypatch.setattr(checkpoint.LEARNED, "registered", {})
     file = tmp_path / "mine.py"
     file.write_text("VERSION = 2\nOPTIONAL_FILES = {}\nFILES = {'checkpoint': (('model.bin',),)}\n")
     register_learned_kind(file)
