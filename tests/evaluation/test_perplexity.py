@@ -49,7 +49,7 @@ def test_text_that_the_tokenizer_loses_is_recorded(model, byte_tokenizer, make_j
 
 def test_the_nats_are_those_of_one_text_after_another(model, byte_tokenizer, make_job):
     tokenizer = byte_tokenizer()
-    job = make_job("perplexity", batch_tokens=64)
+    job = make_job("perplexity")
     metrics = evaluate(model, tokenizer, job).metrics
     nats = 0.0
     for line in (Path(job["inputs"]["corpus"]) / "heldout.txt").read_text("utf-8").splitlines():

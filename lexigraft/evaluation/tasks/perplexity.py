@@ -2,15 +2,14 @@
 
 import logging
 import math
-from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
-from lexigraft.evaluation.metric_kinds import MetricKind
-from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
+from lexigraft.evaluation.metric_kinds import MetricKind, Rows
+from lexigraft.evaluation.task_kinds import ENGLISH, Measurement, TaskKind, read_settings
 from lexigraft.settings import KeyedError, Settings
 
 logger = logging.getLogger(__name__)
@@ -24,7 +23,6 @@ class PerplexitySettings(Settings):
     english_sentences: int | None = Field(None, ge=1)
     window: int | None = Field(None, ge=2)
     score_start: bool = False
-    batch_tokens: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _has_context_for_starts(self) -> "PerplexitySettings":
@@ -52,12 +50,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.corpus.lines import corpus_sentences
     from lexigraft.evaluation.texts import draw, member_sentences
-    from lexigraft.inference.likelihood import (
-        Likelihood,
-        score_texts,
-        score_windows,
-        sum_likelihoods,
-    )
+    from lexigraft.inference.likelihood import score_texts, score_windows
     from lexigraft.inference.text_encoding import encode
     from lexigraft.source.model import open_tokenizer
     from lexigraft.source.positions import positions_of
@@ -68,15 +61,15 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     details: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
 
-    def score(name: str, test: str, texts: list[str], count: int | None) -> tuple[Likelihood, int]:
+    def score(name: str, test: str, texts: list[str], count: int | None) -> None:
         numbered = list(enumerate(texts))
         drawn = draw(numbered, count, job, name) if job["run"] else numbered[:count]
-        texts, options = [text for _, text in drawn], {"batch_tokens": settings.batch_tokens}
+        texts = [text for _, text in drawn]
         if settings.window is None:
-            likelihood = score_texts(model, tokenizer, texts, **options)
+            likelihood = score_texts(model, tokenizer, texts)
         else:
             window = min(settings.window, positions_of(model) or settings.window)
-            options |= {"window": window, "score_start": settings.score_start}
+            options = {"window": window, "score_start": settings.score_start}
             likelihood = score_windows(model, tokenizer, texts, **options)
         if not math.isfinite(likelihood.perplexity):
             raise UserError(
@@ -97,39 +90,40 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
         for (line, _), sentence, n in zip(drawn, likelihood.texts, source_tokens, strict=True):
             values = {key: getattr(sentence, key) for key in ("nats", "tokens", "bytes")}
             rows.append({"id": f"{test}-{line}", "test": test, **values, "source_tokens": n})
-        return likelihood, sum(source_tokens)
 
-    metrics: dict[str, float | int] = {}
-    if members := member_sentences(corpus):
-        scores = {
-            member: score(f"members/{member}/heldout", member, texts, settings.heldout_sentences)
-            for member, texts in members.items()
-        }
-        likelihoods, source_tokens = zip(*scores.values(), strict=True)
-        metrics |= _figures((sum_likelihoods(likelihoods), sum(source_tokens)))
-        for member, scored in scores.items():
-            metrics |= _figures(scored, suffix=f"_{member}")
-    else:
-        texts = corpus_sentences(corpus, "heldout")
+    members = member_sentences(corpus)
+    for test, texts in (members or {"heldout": corpus_sentences(corpus, "heldout")}).items():
         if not texts:
             raise UserError(f"{corpus}/heldout.txt: empty; give the language more text")
-        metrics |= _figures(score("heldout", "heldout", texts, settings.heldout_sentences))
-    if english := corpus_sentences(corpus, "english"):
-        scored = score("english", "english", english, settings.english_sentences)
-        metrics |= _figures(scored, prefix="english_")
+        name = f"members/{test}/heldout" if members else test
+        score(name, test, texts, settings.heldout_sentences)
+    metrics = _figures(rows)
+    for member in members:
+        metrics |= _figures(rows, member, suffix=f"_{member}")
+    if english := corpus_sentences(corpus, ENGLISH):
+        score(ENGLISH, ENGLISH, english, settings.english_sentences)
+        metrics |= _figures(rows, ENGLISH, prefix=f"{ENGLISH}_")
     write_jsonl(job["outputs"]["predictions"], rows)
     return Measurement(metrics, details)
 
 
-def _figures(scored: Any, prefix: str = "", suffix: str = "") -> dict[str, Any]:
-    score, source_tokens = scored
+def _figures(
+    rows: Rows, test: str | None = None, prefix: str = "", suffix: str = ""
+) -> dict[str, Any]:
+    """The metrics of all sentences, or those of one test."""
+    from lexigraft.inference.likelihood import Likelihood
+
+    names = ("nats", "tokens", "bytes", "source_tokens")
+    of_test = [row for row in rows if test in (None, row["test"])]
+    nats, tokens, n_bytes, source_tokens = (sum(row[name] for row in of_test) for name in names)
+    score = Likelihood(nats, tokens, n_bytes)
     figures = {
         "bits_per_byte": score.bits_per_byte,
         "perplexity": score.perplexity,
-        "source_perplexity": replace(score, tokens=source_tokens).perplexity,
-        "nats_per_token": score.nats / score.tokens,
-        "tokens": score.tokens,
-        "bytes": score.bytes,
+        "source_perplexity": Likelihood(nats, source_tokens).perplexity,
+        "nats_per_token": nats / tokens,
+        "tokens": tokens,
+        "bytes": n_bytes,
     }
     return {f"{prefix}{name}{suffix}": value for name, value in figures.items()}
 
