@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lexigraft.corpus.contamination import Contamination, Tests
 from lexigraft.corpus.loader import Pair, find_loader
 from lexigraft.corpus.local_files import check_files
 from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
-from lexigraft.corpus.reading import draw_text, forget, read_some
+from lexigraft.corpus.reading import draw_text, forget, read_some, sentence_splitter
 from lexigraft.corpus.sampling import StoredLines
 from lexigraft.corpus.split import Seed, Sizes, Split, log_reduced, split_corpus
 from lexigraft.errors import UserError
@@ -149,6 +150,8 @@ def _read_and_split(
 def _english(settings: Mapping[str, Any], seed: Seed, package: str | Path | None) -> Iterator[str]:
     """The `english` text or, without one, the English side of the parallel text."""
     english, limit = settings.get("english"), settings.get("read_characters")
+    if settings.get("read_sentences"):
+        limit = _ENGLISH_CHARACTERS
     pairs = english or settings.get("parallel")
     if not pairs:
         raise UserError(
@@ -159,5 +162,6 @@ def _english(settings: Mapping[str, Any], seed: Seed, package: str | Path | None
         # A text in a package that its loader can read with the English originals is a translation.
         if not (loader.needs_package and loader.pairs):
             limit = limit and min(limit, _ENGLISH_CHARACTERS)
-            return read_some(english, limit, (*seed, "english"), package)
+            texts = partial(read_some, english, limit, (*seed, "english"), package)
+            return chain.from_iterable(map(sentence_splitter(settings, texts()), texts()))
     return (source for source, _ in read_pairs(pairs, package))

@@ -11,12 +11,13 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from nltk.tokenize.punkt import PunktSentenceTokenizer
 from tqdm import tqdm
 
 from lexigraft.artifacts.completion import input_checksum
@@ -32,6 +33,7 @@ _DOWNLOADS = "downloads"  # subfolder with the parts of text files on the web th
 SAVE_SECONDS = 120.0  # interval at which the state is stored
 _FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
 _CHECK_EVERY = 256  # texts between two checks of the time
+_PUNKT_CHARACTERS = 1_000_000  # Punkt is trained on: some seconds
 logger = logging.getLogger(__name__)
 
 
@@ -46,18 +48,18 @@ def draw_text(
 ) -> StoredLines:
     """Draw a uniform sample of the distinct sentences of a language's text, in reading order.
 
-    `settings` is the language's entry, whose `read_characters` are the maximum to read; `lines` and
-    `characters` are the maximum to draw. The state for resuming is in `folder/.reading` until
-    `forget`. `counts` covers all text that was read.
+    `settings` is the language's entry, whose `read_characters` are the maximum to read, or whose
+    `read_sentences` are the first ones; `lines` and `characters` are the maximum to draw. The state
+    for resuming is in `folder/.reading` until `forget`. `counts` covers all text that was read.
     """
     repairs: Collection[str] = settings.get("repair", ())
-    minimum, limit = settings["minimum_characters"], settings.get("read_characters")
-    text = settings["text"]
+    minimum, first = settings["minimum_characters"], settings.get("read_sentences")
+    limit, text = first or settings.get("read_characters"), settings["text"]
     shards = text_shards(text, package, Path(folder, FOLDER, _DOWNLOADS))
     # The state's name is a digest of settings and of the content of files. Text files on the web
     # are left out: their stored bytes are compared with the server's.
     content = [
-        [text, minimum, settings.get("repair"), limit],
+        [text, minimum, settings.get("repair"), limit, first, settings.get("split_sentences")],
         [input_checksum(path) for path in local_paths(text)],
         (seed, lines, characters),
     ]
@@ -65,19 +67,20 @@ def draw_text(
     state_folder = Path(folder, FOLDER, digest)
     sample = StoredSample((*seed, "sentences"), lines, characters, state_folder)
     order = list(range(len(shards)))
-    if limit is not None:
+    if limit is not None and first is None:
         order = generator(*seed, "shards").permutation(len(shards)).tolist()
+    split = sentence_splitter(settings, shards[order[0]]())
     shard, texts, read, seen = 0, 0, 0, set[bytes]()
     if sample.restored is not None:
         state, fingerprints = sample.restored
-        shard, texts, read = state["shard"], state["texts"], state["characters"]
+        shard, texts, read = state["shard"], state["texts"], state["read"]
         vars(counts).update(state["counts"])
         starts = range(0, len(fingerprints), _FINGERPRINT)
         seen = {fingerprints[start : start + _FINGERPRINT] for start in starts}
         logger.info("%s: reading resumes in shard %d, text %d", settings["name"], shard, texts)
 
     def save() -> None:
-        state = {"shard": shard, "texts": texts, "characters": read, "counts": asdict(counts)}
+        state = {"shard": shard, "texts": texts, "read": read, "counts": asdict(counts)}
         sample.save(state, b"".join(seen))
 
     saved = time.monotonic()
@@ -87,9 +90,11 @@ def draw_text(
         ) as bar:
             while shard < len(order) and (limit is None or read < limit):
                 for text in islice(shards[order[shard]](), texts, None):
-                    for sentence in cleaned([text], counts, minimum, REMEMBERED, repairs, seen):
-                        sample.add(sentence)
-                        read += len(sentence)
+                    parts = split(text)
+                    for sentence in cleaned(parts, counts, minimum, REMEMBERED, repairs, seen):
+                        if first is None or read < first:
+                            sample.add(sentence)
+                        read += len(sentence) if first is None else 1
                     texts += 1
                     bar.update()
                     if limit is not None and read >= limit:
@@ -108,6 +113,29 @@ def draw_text(
     if sample.restored is not None or time.monotonic() - saved > SAVE_SECONDS:
         save()
     return sample.ordered()
+
+
+def sentence_splitter(
+    settings: Mapping[str, Any], texts: Iterable[str]
+) -> Callable[[str], list[str]]:
+    """A function that splits a text into sentences, or into lines unless `split_sentences` is set.
+
+    Sentences are those of Punkt [1]_, as in NLTK, trained on the first million characters of the
+    texts.
+
+    References
+    ----------
+    .. [1] Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection".
+    """
+    if not settings.get("split_sentences"):
+        return lambda text: [text]
+    beginning = ""
+    for text in texts:
+        beginning += f"{text}\n"
+        if len(beginning) >= _PUNKT_CHARACTERS:
+            break
+    tokenize = PunktSentenceTokenizer(beginning[:_PUNKT_CHARACTERS]).tokenize
+    return lambda text: [sentence for line in text.split("\n") for sentence in tokenize(line)]
 
 
 def read_some(

@@ -184,6 +184,24 @@ def test_a_table_line_without_a_tab_is_named(tmp_path):
         list(read_pairs({"loader": "tsv", "path": write(tmp_path, "a.tsv", "a\tb\nc d\n")}))
 
 
+def test_pairs_of_lists_of_files_follow_each_other(tmp_path):
+    """As the test and validation articles of GreekSUM."""
+    for name in ("test", "validation"):
+        for side in ("article", "abstract"):
+            write(tmp_path, f"{name}-{side}", f"{name} {side} 1\n{name} {side} 2\n")
+    source, target = (
+        [str(tmp_path / f"{name}-{side}") for name in ("test", "validation")]
+        for side in ("article", "abstract")
+    )
+    pairs = list(read_pairs({"loader": "files", "source": source, "target": target}))
+    assert pairs[1:3] == [
+        ("test article 2", "test abstract 2"),
+        ("validation article 1", "validation abstract 1"),
+    ]
+    with pytest.raises(UserError, match="source, target: give lists with the same number"):
+        list(read_pairs({"loader": "files", "source": source, "target": target[0]}))
+
+
 @pytest.mark.parametrize("swap", [False, True])
 def test_aligned_files_of_different_length_are_reported_with_both_lengths(swap, tmp_path):
     files = [write(tmp_path, "long", "1\n2\n3\n4\n"), write(tmp_path, "short", "1\n2\n")]

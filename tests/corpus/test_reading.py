@@ -1,5 +1,6 @@
 """Text on disk: the sample is that of a stream in memory, with and without interruptions."""
 
+import json
 import random
 from collections import Counter
 
@@ -119,6 +120,28 @@ def test_files_are_read_in_random_order_up_to_the_amount(language, tmp_path):
         assert 500 <= sum(map(len, drawn)) < 520
         found.add(drawn[0])
     assert len(found) > 2
+
+
+def test_the_first_sentences_of_documents_are_read_in_their_order(tmp_path):
+    """As SALT reads Wikipedia: articles into sentences, 8 million of them, in sequence."""
+    articles = [
+        f"Geschichte\nIm Jahr {year} kam Dr. Li nach Ort{year}. Sie blieb z.B. bis {year + 9}! "
+        "Warum? Gut so."
+        for year in range(1900, 1960)
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": it}) + "\n" for it in articles))
+    text = {"loader": "jsonl", "path": str(tmp_path / "a.jsonl")}
+    language = {"name": "German", "text": text, "minimum_characters": 1}
+    language |= {"split_sentences": True, "read_sentences": 6}
+    drawn = draw_text(language, tmp_path / "out", SEED, CleaningCounts(), 100, None)
+    assert list(drawn) == [
+        "Geschichte",
+        "Im Jahr 1900 kam Dr. Li nach Ort1900.",
+        "Sie blieb z.B. bis 1909!",
+        "Warum?",
+        "Gut so.",
+        "Im Jahr 1901 kam Dr. Li nach Ort1901.",
+    ]
 
 
 def sample_of(items, size, seed=("sample",)):

@@ -228,6 +228,14 @@ class LanguageConfig(Settings):
         "hundred million. By default all text is read, and data sets of the hub are downloaded as "
         "a whole"
     )
+    read_sentences: Whole = optional(
+        "number of distinct sentences of `text` to read, from its beginning, instead of "
+        "`read_characters`"
+    )
+    split_sentences: bool = optional(
+        "`true` splits each line of `text` and `english` into sentences, with NLTK's Punkt trained "
+        "on the beginning of the text. By default lines are used as they are"
+    )
     heldout_sentences: Whole = Field(
         1000, description="maximum number of held-out sentences, for perplexity and bits per byte"
     )
@@ -265,6 +273,8 @@ class LanguageConfig(Settings):
             raise KeyedError(
                 key, f"a group can only have {', '.join(OF_GROUP)}; set '{key}' for its members"
             )
+        if {"read_characters", "read_sentences"} <= given:
+            raise KeyedError("read_sentences", "remove it or read_characters")
         return self
 
     @field_validator("samples", mode="before")

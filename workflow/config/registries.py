@@ -52,7 +52,7 @@ REGISTRIES: dict[str, Any] = {
 }
 # Keys with an amount of text that a budget scales.
 _AMOUNTS = (
-    "train_sentences", "train_characters", "read_characters",  # of a language
+    "train_sentences", "train_characters", "read_characters", "read_sentences",  # of a language
     "pairs", "questions",  # of samples
     "sentences", "sentences_per_language", "tokens", "tokens_per_language",
     "target_tokens_per_language",

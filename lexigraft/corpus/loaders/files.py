@@ -1,32 +1,48 @@
 """Pairs in two files whose lines correspond by number."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, Tag
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loader import Inputs, Loader, Pair
 from lexigraft.errors import UserError
 from lexigraft.setting_types import LocalPath
-from lexigraft.settings import Settings, optional
+from lexigraft.settings import Settings, by_shape, optional
+
+Paths = Annotated[
+    Annotated[LocalPath, Tag("@text")]
+    | Annotated[list[LocalPath], Field(min_length=1), Tag("@list")],
+    by_shape("needs a file, or a list of files"),
+]
 
 
 class FilePairs(Settings):
-    """Two files with one text per line."""
+    """Two files with one text per line, or two lists of such files."""
 
     loader: Literal["files"]
-    source: LocalPath
-    target: LocalPath
+    source: Paths
+    target: Paths
 
 
 class RatedFilePairs(FilePairs):
     """The same with a file of qualities."""
 
-    quality: LocalPath = optional("a file with one number per line")
+    quality: Paths = optional("a file with one number per line")
 
 
 def _pairs(text: Mapping[str, Any], _: Inputs) -> Iterator[tuple[Pair, str | None]]:
-    paths = [text[key] for key in ("source", "target", "quality") if text.get(key)]
+    keys = [key for key in ("source", "target", "quality") if text.get(key)]
+    files = [text[key] if isinstance(text[key], list) else [text[key]] for key in keys]
+    if len({*map(len, files)}) > 1:
+        raise UserError(f"{', '.join(keys)}: give lists with the same number of files")
+    for paths in zip(*files, strict=True):
+        yield from _pairs_of(paths)
+
+
+def _pairs_of(paths: Sequence[str]) -> Iterator[tuple[Pair, str | None]]:
     lines = zip_longest(*map(read_lines, paths))
     for number, (source, target, *quality) in enumerate(lines, start=1):
         if None in (values := (source, target, *quality)):
