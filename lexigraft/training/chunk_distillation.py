@@ -46,9 +46,8 @@ class ChunkDistillation(Objective):
     @classmethod
     def length_for(cls, phase: Phase, teacher: Any) -> int:
         """The maximum tokens of a sequence that the teacher of a configuration reads in a phase."""
-        length: int | None = cls.settings_of(phase).teacher_length
-        default = 4 * phase.length
-        return length or min(default, context_length(teacher) or default)
+        length = 4 * phase.length
+        return min(length, context_length(teacher) or length)
 
     @classmethod
     def check_inputs(cls, inputs, tokenizer, strategy):
@@ -57,8 +56,8 @@ class ChunkDistillation(Objective):
 
         teacher = Teacher(inputs["teacher"])
         for phase in strategy.phases:
-            if (settings := cls.settings_of(phase)) is not None:
-                teacher.check(cls.teacher_key, settings.teacher_length or phase.length)
+            if cls.settings_of(phase) is not None:
+                teacher.check(cls.teacher_key, phase.length)
 
     @classmethod
     def prepare_data(cls, sequences, context, seed):

@@ -33,7 +33,7 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
-from lexigraft.training.schedule import Schedule, optimizer_steps, schedules
+from lexigraft.training.schedule import Schedule, optimizer_steps
 from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import decoder_layers
 
@@ -74,7 +74,6 @@ def run_phase(
     folder: Path,
     checkpoint: Path | None,
     callbacks: list[TrainerCallback],
-    schedule: Schedule | None = None,
     memory: PhaseMemory | None = None,
     offload: bool = False,
     validation: SequenceDataset | None = None,
@@ -86,10 +85,10 @@ def run_phase(
     The modules of the `objective` are trained in place.
 
     `checkpoint` is a complete one in `folder` to resume from, with the same result as an
-    uninterrupted run, bit for bit on a CPU with the same number of processes. By default,
-    `schedule` is the strategy's, over this phase alone, and `memory` is `default_memory`. With
-    `offload`, a `model` on the CPU is trained on the GPU part by part, see `distributed.shard`.
-    With a `validation` set, the model ends with the parameters that had the lowest loss on it.
+    uninterrupted run, bit for bit on a CPU with the same number of processes. By default, `memory`
+    is `default_memory`. With `offload`, a `model` on the CPU is trained on the GPU part by part,
+    see `distributed.shard`. With a `validation` set, the model ends with the parameters that had
+    the lowest loss on it.
     """
     memory = memory or default_memory(device().type)
     for name, module in objective.modules().items():
@@ -112,6 +111,7 @@ def run_phase(
             for layer in decoder_layers(trained.model):
                 layer.compile()
         steps = optimizer_steps(len(sequences), phase.batch_sequences)
+        schedule = Schedule(strategy.schedule, math.ceil(strategy.warmup * steps), steps)
         arguments = trainer_arguments(  # `Checkpointing` requests saves at time intervals
             folder,
             seed,
@@ -136,13 +136,21 @@ def run_phase(
             callbacks=callbacks,
             objective=trained_objective,
             batch_sequences=phase.batch_sequences,
-            schedule=schedule or schedules(strategy, [steps])[0],
+            schedule=schedule,
             tokens=memory.tokens,
         )
         # It prints a line per step; `StepLogger` has a progress bar.
         trainer.remove_callback(PrinterCallback)
         if rank():
             set_seed(seed + rank())  # for dropout; the model is the same on all ranks
+        if schedule.highest < 1 and rank() == 0:
+            logger.warning(
+                "the warm-up takes %s of this phase, so its learning rate reaches %.3g instead of "
+                "%.3g; give it more text, or lower warmup or batch_sequences",
+                "the only step" if steps == 1 else f"all {steps} steps",
+                phase.learning_rate * schedule.highest,
+                phase.learning_rate,
+            )
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         if in_parts:  # copy the shards back
             trained.reshard()  # parameters that an evaluation after the last step has gathered
@@ -215,7 +223,7 @@ class PhaseTrainer(Trainer):
         self.lengths = known["train_dataset"].tokens()
 
     def create_scheduler(self, num_training_steps, optimizer=None):
-        """The learning-rate schedule, from where the phase begins in it."""
+        """The learning-rate schedule of the phase."""
         self.lr_scheduler = LambdaLR(optimizer or self.optimizer, self.schedule.factor)
         return self.lr_scheduler
 

@@ -302,17 +302,8 @@ class Strategy(Settings):
     )
     schedule: Literal["cosine", "linear", "wsd", "constant"] = Field(
         "cosine",
-        description="schedule of the learning rate. All but the last end at zero; `wsd` (warm-up, "
-        "stable, decay) stays at the peak until its `decay`",
-    )
-    decay: float = left_out(
-        0.1,
-        "for schedule `wsd`: share of the steps, at the end, in which the rate falls like a cosine",
-        gt=0,
-        le=1,
-    )
-    schedule_over: Literal["phase", "strategy"] = Field(
-        "phase", description="one schedule per phase, or one for all phases"
+        description="schedule of the learning rate in each phase. All but the last end at zero; "
+        "`wsd` (warm-up, stable, decay) falls in the last tenth of the steps",
     )
     warmup: float = Field(
         0.05,
@@ -392,7 +383,6 @@ class Strategy(Settings):
     @model_validator(mode="after")
     def _check_phases(self) -> "Strategy":
         self._check_amounts()
-        self._check_schedule()
         if self.after and not self.phases:
             raise KeyedError("after", "a strategy without phases continues nothing; remove it")
         for number, phase in enumerate(self.phases):
@@ -406,17 +396,6 @@ class Strategy(Settings):
                 "phases", f"use the teachers {' and '.join(names)}; a cell can have only one"
             )
         return self
-
-    def _check_schedule(self) -> None:
-        """Check that the parts of the schedule fit into the steps."""
-        if self.schedule != "wsd" and "decay" in self.model_fields_set:
-            reason = "only schedule wsd takes this key; remove 'decay'"
-            raise KeyedError("decay", reason)
-        if self.schedule == "wsd" and self.warmup + self.decay > 1:
-            reason = (
-                f"exceeds all steps together with a warmup of {self.warmup:g}; lower one of the two"
-            )
-            raise KeyedError("decay", reason)
 
     def _check_amounts(self) -> None:
         """Check that the phases share the strategy's amount, or each has its own."""

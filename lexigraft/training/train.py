@@ -56,7 +56,7 @@ from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import PhaseMemory, load_trained, micro_batch_tokens, run_phase
 from lexigraft.training.plan import cumulative_tokens, plan_phases, sample_counts, validation_set
 from lexigraft.training.registry import objective
-from lexigraft.training.schedule import optimizer_steps, schedules
+from lexigraft.training.schedule import optimizer_steps
 from lexigraft.training.settings import read_strategy
 from lexigraft.training.store import VOCADT, load_continued, matrix_names, save_cell
 from lexigraft.training.teacher import Teacher
@@ -149,7 +149,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
     adapter: PeftModel | None = None
     for number in range(finished, len(plan)):
-        phase, schedule = phases[number], schedules(strategy, steps)[number]
+        phase = phases[number]
         seed = seed_from(*job["seed"], f"phase-{number}")
         set_seed(seed)  # for the random initialization of adapters
         names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
@@ -165,16 +165,6 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         sequences = kind.prepare_data(plan[number], context, data_seed)
         if validation := validation_set(phase, tokenizer, job["inputs"].get("samples", {})):
             validation = kind.prepare_data(validation, context, [*data_seed, "validation"])
-        if schedule.highest < 1 and rank() == 0:
-            logger.warning(
-                "%s: the warm-up takes %s of phase %d, so its learning rate reaches %.3g instead "
-                "of %.3g; give it more text, or lower warmup or batch_sequences",
-                cell.name,
-                "the only step" if schedule.steps == 1 else f"all {schedule.steps} steps",
-                number,
-                phase.learning_rate * schedule.highest,
-                phase.learning_rate,
-            )
         begin, folder = sum(steps[:number]), checkpoints / f"phase-{number}"
         end = begin + steps[number]
         log_steps = StepLogger(
@@ -197,7 +187,6 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
             seed=seed,
             folder=folder,
             checkpoint=checkpoint,
-            schedule=schedule,
             memory=memory[number],
             offload=cell.offload,
             validation=validation,

@@ -110,7 +110,7 @@ def test_a_checkpoint_of_another_teacher_or_other_samples_is_not_resumed(distill
 )
 def test_an_interrupted_run_is_bit_identical_to_an_uninterrupted_one(distilled):
     phases = [PROGRESSIVE[0], {**DISTILL, "share": 0.5}]
-    job = distilled(phases, schedule_over="strategy")
+    job = distilled(phases)
     train_cell(job)
     whole, log = load_file(folder_of(job) / "changed.safetensors"), steps_of(job)
     second = min(line["step"] for line in log if line["phase"] == 1)

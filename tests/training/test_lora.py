@@ -198,7 +198,7 @@ def test_a_cell_resumes_bit_for_bit_and_loads_as_it_was_trained(training_setup, 
     job = place.job(
         {
             "phases": [{**phase, "lora": kind} for kind in kinds], "batch_sequences": 2,
-            "epochs": 1, "learning_rate": 1e-2, "schedule": "wsd", "decay": 0.5,
+            "epochs": 1, "learning_rate": 1e-2, "schedule": "wsd",
             "curve": {"sentences": 2, "points": 0},
         }
     )  # fmt: skip

@@ -210,11 +210,6 @@ def test_a_phase_without_adapters_has_no_adapter_settings():
             },
             "phases[1].trainable: only the first phase",
         ),
-        ({"phases": [PHASE], "decay": 0.2}, "strategy.decay: only schedule wsd takes this key"),
-        (
-            {"phases": [PHASE], "schedule": "wsd", "warmup": 0.4, "decay": 0.7},
-            "strategy.decay: exceeds all steps together with a warmup of 0.4",
-        ),
         ({"phases": [PHASE], "epochs": 0}, "strategy.epochs: 0 is not above 0"),
         ({"phases": [PHASE], "batch_sequences": 2.5}, "batch_sequences: 2.5 is not a whole number"),
         (

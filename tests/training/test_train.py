@@ -68,7 +68,7 @@ def test_a_training_of_one_step_learns_and_warns_of_its_warm_up(train, caplog):
     [step], curve = log_of(folder, "step"), log_of(folder, "heldout")
     assert step["learning_rate"] == SHARED["learning_rate"] / 2
     assert curve[-1]["bits_per_byte"] < curve[0]["bits_per_byte"]
-    assert "the warm-up takes the only step of phase 0" in caplog.text
+    assert "the warm-up takes the only step of this phase" in caplog.text
     assert "its learning rate reaches 0.005 instead of 0.01" in caplog.text
 
 

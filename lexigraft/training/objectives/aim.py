@@ -14,8 +14,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from lexigraft.errors import UserError
 from lexigraft.settings import Settings, optional
 from lexigraft.training.chunk_distillation import (
@@ -42,19 +40,12 @@ class AimSettings(Settings):
         "By default a third of the model's layers",
         ge=1,
     )
-    weight: float = Field(1.0, gt=0, description="weight of the squared difference of influences")
-    teacher_length: int = optional(
-        "maximum number of tokens of a sequence that the source model reads; the rest has no part "
-        "in the difference. By default four times the phase's `length`, or the source's maximum "
-        "if that is less",
-        ge=8,
-    )
 
 
 class AimPhase(Phase):
     """A phase that is taught by attention of the cell's own source."""
 
-    aim: AimSettings = left_out(AimSettings, "the layers and the loss")
+    aim: AimSettings = left_out(AimSettings, "the layers")
 
 
 class AttentionInfluence(ChunkDistillation):
@@ -141,10 +132,6 @@ class AttentionInfluence(ChunkDistillation):
                     use_reentrant=False,
                 )
         return total[None] / (attention.query.shape[1] * attention.query.shape[3])
-
-    def total(self, losses):
-        """The weighted difference."""
-        return self.settings.weight * losses[0]
 
 
 def layers_for(requested: int | None, model: "PreTrainedModel") -> int:

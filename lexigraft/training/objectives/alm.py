@@ -37,12 +37,6 @@ class AlmSettings(Settings):
     next_weight: float = Field(
         0.0, ge=0, description="weight of the next-token loss that is added to it"
     )
-    teacher_length: int = optional(
-        "maximum number of tokens of a sequence that the teacher reads; the rest has no part in "
-        "the matching loss. By default four times the phase's `length`, or the teacher's maximum "
-        "if that is less",
-        ge=8,
-    )
 
 
 class AlmPhase(Phase):

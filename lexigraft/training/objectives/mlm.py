@@ -6,25 +6,18 @@ from typing import TYPE_CHECKING
 from lexigraft.randomness import seed_from
 from lexigraft.setting_types import MASKED
 from lexigraft.training.objective import Objective
-from lexigraft.training.settings import Phase, left_out
 
 if TYPE_CHECKING:
     from lexigraft.training.data import TrainingSequence
 
 
-class MaskedPhase(Phase):
-    """A phase that predicts masked tokens."""
-
-    masking: float = left_out(
-        0.15, "share of the tokens that are masked, drawn anew at each visit", gt=0, lt=1
-    )
+MASKING = 0.15  # share of the tokens that are masked
 
 
 class MaskedModeling(Objective):
     """The negative log-likelihood of the masked tokens, in nats; only these have logits."""
 
     predicts = "masked tokens, for sources of `kind: masked`"
-    phase = MaskedPhase
     model_kind = MASKED
 
     @classmethod
@@ -37,7 +30,7 @@ class MaskedModeling(Objective):
         from lexigraft.inference.likelihood import Masker
         from lexigraft.training.data import SequenceDataset
 
-        masker = Masker(context.tokenizer, context.phase.masking)
+        masker = Masker(context.tokenizer, MASKING)
 
         def mask(sequence: "TrainingSequence", index: int) -> "TrainingSequence":
             visit = seed_from(*seed, "mask", index)
