@@ -1,9 +1,11 @@
 """Numbers of cards, logs and records of tokenizers as scores of cells, so that tables show them.
 
 They are scores of the tasks `CARD_TASKS`, which items name like others. `training` has the numbers
-of the cards of training, `last_loss` (of the last step), `validation_loss_30` (nats per token of
-held-out text after 30 % of the steps, for each point at which it was evaluated) and, for names in
-items, `tokens_to_loss_2.75` (millions of tokens until the running mean of the loss is that low).
+of the cards of training, `first_loss` (of the first step, before any update), `last_loss`,
+`bits_per_byte_before` (of the first evaluation of held-out text), `validation_loss_30` (nats per
+token of held-out text after 30 % of the steps, for each point at which it was evaluated) and, for
+names in items, `tokens_to_loss_2.75` (millions of tokens until the running mean of the loss is that
+low).
 `initialization` has the statistics of fitted initializers, `vocabulary` the numbers of tokens.
 """
 
@@ -57,23 +59,30 @@ def next_token_losses(curves: DataFrame) -> DataFrame:
 
 def _losses(curves: DataFrame, metrics: Iterable[str]) -> Iterable[DataFrame]:
     """Rows of cells with numbers of their logs."""
-    steps = next_token_losses(curves)[curves["event"] == "step"] if len(curves) else curves
-    if "loss" in steps:
-        by_cell = steps.groupby(_CELL, sort=False, observed=True)
-        last = by_cell[["step", "loss"]].last().reset_index()
-        yield last.rename(columns={"loss": "value"}).assign(metric="last_loss")
-        if "perplexity" in curves:
-            heldout = curves[(curves["event"] == "heldout") & (curves["perplexity"] > 0)]
-            heldout = heldout.merge(last, on=_CELL, suffixes=("", "_last"))
-            percent = (100 * heldout["step"] / heldout["step_last"]).round().astype(int)
-            names = "validation_loss_" + percent.astype(str)
-            yield heldout.assign(metric=names, value=np.log(heldout["perplexity"]))
-        for name in metrics:
-            if level := re.fullmatch(TOKENS_TO_LOSS, name):
-                means = by_cell["loss"].transform(smoothed)
-                reached = steps[means <= float(level[1])].groupby(_CELL, sort=False, observed=True)
-                tokens = (reached["tokens"].first() / 1e6).reset_index(name="value")
-                yield tokens.assign(metric=name)
+    if "loss" not in curves:
+        return
+    curves = next_token_losses(curves).sort_values("step", kind="stable")
+    steps = curves[curves["event"] == "step"]
+    heldout = curves[curves["event"] == "heldout"]
+    by_cell = steps.groupby(_CELL, sort=False, observed=True)
+    for name, ends in (("first_loss", by_cell.first()), ("last_loss", by_cell.last())):
+        yield ends["loss"].reset_index(name="value").assign(metric=name)
+    if "bits_per_byte" in heldout:
+        starts = heldout.groupby(_CELL, sort=False, observed=True)["bits_per_byte"].first()
+        yield starts.reset_index(name="value").assign(metric="bits_per_byte_before")
+    if "perplexity" in heldout:
+        points = heldout[heldout["perplexity"] > 0].join(
+            by_cell["step"].last().rename("all"), on=_CELL
+        )
+        percent = (100 * points["step"] / points["all"]).round()
+        names = "validation_loss_" + percent.astype("Int64").astype(str)
+        yield points.assign(metric=names, value=np.log(points["perplexity"]))
+    for name in metrics:
+        if level := re.fullmatch(TOKENS_TO_LOSS, name):
+            means = by_cell["loss"].transform(smoothed)
+            reached = steps[means <= float(level[1])].groupby(_CELL, sort=False, observed=True)
+            tokens = (reached["tokens"].first() / 1e6).reset_index(name="value")
+            yield tokens.assign(metric=name)
 
 
 def smoothed(losses: pandas.Series | DataFrame) -> pandas.Series | DataFrame:

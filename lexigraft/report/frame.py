@@ -13,12 +13,10 @@ from lexigraft.artifacts.records import read_json, read_jsonl
 from lexigraft.report.card_scores import card_scores
 from lexigraft.report.items import CARD_TASKS, Item
 from lexigraft.report.names import (
-    StrategyName,
     initializer_name,
     language_name,
     listed,
     metric,
-    parse_strategy,
 )
 from lexigraft.report.published import Published
 
@@ -240,10 +238,6 @@ class StudyResults:
         """The title of a panel: its language, and its source model if there are several."""
         names = [self.language(language), *more]
         return ", ".join([*names, source] if self.has_several_sources else names)
-
-    def strategy_name(self, key: str) -> StrategyName:
-        """Procedure, objective and length of a strategy."""
-        return parse_strategy(key, self.phases.get(key))
 
     def is_of_text_alone(self, strategy: str) -> bool:
         """Whether a strategy trains only on the corpus, not on samples of tasks or pairs."""

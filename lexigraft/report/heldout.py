@@ -1,6 +1,5 @@
 """Scores of held-out text before, during and after training, from records and training logs."""
 
-import pandas
 from pandas import DataFrame
 
 from lexigraft.report.frame import CELL, SEEDED, Model, StudyResults, models_of, select
@@ -35,11 +34,9 @@ def text_scores(frame: DataFrame, tasks: dict[str, str], metric: str = BITS_PER_
 
 
 def before_after(study: StudyResults) -> DataFrame:
-    """Bits per byte `before` and `after` training per trained cell and seed, and `measured_on`.
+    """Bits per byte `before` and `after` training per trained cell and seed.
 
-    Both come from records (`records`); `before` is the score of the untrained cell of the same seed
-    or else the mean over other seeds. For a language without any record, they come from the
-    training logs (`log`: the held-out sentences scored during training, often fewer).
+    `before` is the score of the untrained cell of the same seed, or else the mean over other seeds.
     """
     axes = CELL[:4]
     scores = text_scores(study.scores, text_tasks(study))
@@ -48,18 +45,9 @@ def before_after(study: StudyResults) -> DataFrame:
     by_seed = untrained.set_index([*axes, "seed"])["after"].rename("before")
     means = untrained.groupby(axes, sort=False)["after"].mean().rename("mean")
     trained = records[records["strategy"] != "none"].join(by_seed, on=[*axes, "seed"])
-    trained = trained.join(means, on=axes).assign(measured_on="records")
+    trained = trained.join(means, on=axes)
     trained["before"] = trained["before"].fillna(trained.pop("mean"))
-    frames = [trained]
-    if BITS_PER_BYTE in study.curves:
-        logged = heldout_lines(study.curves, BITS_PER_BYTE)
-        logged = logged[logged["strategy"] != "none"]
-        logged = logged[~logged["language"].isin(trained["language"])]
-        ends = logged.groupby(SEEDED, sort=False, observed=True)[BITS_PER_BYTE]
-        ends = ends.agg(["first", "last"]).reset_index()
-        ends = ends.rename(columns={"first": "before", "last": "after"})
-        frames.append(ends.assign(measured_on="log"))
-    return pandas.concat(frames, ignore_index=True)
+    return trained
 
 
 def heldout_lines(curves: DataFrame, metric: str) -> DataFrame:
@@ -90,36 +78,6 @@ def source_level(
     logged = select(study.curves, event="heldout", source=source, language=language, step=0)
     levels = logged.merge(baselines[SEEDED], on=SEEDED)[metric].dropna()
     return float(levels.iloc[0]) if len(levels) else None
-
-
-def next_token_losses(curves: DataFrame) -> DataFrame:
-    """Replace the loss of multi-token prediction, a sum, by its first part, which is comparable."""
-    if "next_loss" not in curves:
-        return curves
-    return curves.assign(loss=curves["next_loss"].fillna(curves["loss"]))
-
-
-def starts(study: StudyResults) -> DataFrame:
-    """The losses at the start of training under the reference strategy, as means over seeds.
-
-    `first_loss`: of the first step, before any update (nats per token); `bits_per_byte_before`: on
-    the held-out sentences scored during training. Indexed by all axes but the strategy.
-    """
-    curves = next_token_losses(study.curves)
-    curves = curves[curves["strategy"] == (study.reference_strategy or "none")]
-    means = {}
-    for name, event, column in (
-        ("first_loss", "step", "loss"),
-        ("bits_per_byte_before", "heldout", BITS_PER_BYTE),
-    ):
-        if column in curves:
-            logged = curves[(curves["event"] == event) & curves[column].notna()]
-            logged = logged.sort_values("step", kind="stable")
-            by_seed = logged.groupby([*CELL[:4], "seed"], sort=False)[column].first()
-            means[name] = by_seed.groupby(level=CELL[:4], sort=False).mean()
-    nothing = pandas.MultiIndex.from_tuples([], names=CELL[:4])
-    columns = ["first_loss", "bits_per_byte_before"]
-    return DataFrame(means, index=None if means else nothing, columns=columns)
 
 
 def _curve_sentences(study: StudyResults, trained: list[Model]) -> set[int]:

@@ -32,8 +32,6 @@ DEFAULT = (
     "learning_curves",
     "bits_per_byte",
     "loss_curves",
-    "speed_quality",
-    "fertility",
     "new_tokens",
 )
 # Items may name these like tasks: numbers of cards, logs and records of tokenizers, by cell.

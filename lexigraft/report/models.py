@@ -19,7 +19,7 @@ from lexigraft.report.items import (
     ScoreOptions,
     TaskNames,
 )
-from lexigraft.report.names import AVERAGE, listed, primary_metric, row_name
+from lexigraft.report.names import AVERAGE, listed, primary_metric, row_name, strategy_name
 
 
 def models(study: StudyResults) -> list[Model]:
@@ -64,7 +64,7 @@ def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
     values = {
         "Source model": model.source,
         "Vocabulary": model.vocabulary,
-        "Strategy": model.strategy if model.strategy != "none" else "",
+        "Strategy": strategy_name(model.strategy),
         "Model": row_name(model.initializer, model.strategy),
     }
     return tuple(values[name] for name in names)

@@ -1,7 +1,7 @@
 """Display names of metrics, initializers, strategies, tasks and languages.
 
 Metrics, kinds of tasks and methods declare their own; here are names of numbers that no task
-computes, and of entries and procedures that papers name.
+computes, and of entries that papers name.
 """
 
 import re
@@ -10,13 +10,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
 
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
 from lexigraft.evaluation.task_kinds import ENGLISH, WITH_ENGLISH, kinds, task_kind
 from lexigraft.initialization.registry import declaration, methods
 from lexigraft.report.items import CARD_TASKS
-from lexigraft.training.registry import objectives
 
 ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
 # The unit of speeds that are comparable across vocabularies: characters of the same text.
@@ -24,13 +22,6 @@ SAME_TEXT = "same_text_characters"
 AVERAGE = "average"  # the kind of task of a mean over several tasks
 # Entries of config/initializers.yaml with the names of papers' methods.
 _ENTRIES = {"awedist": "AweDist", "fvt": "FVT", "retok": "ReTok"}
-_PROCEDURES = {
-    "2x2ls": "2x2 LS",
-    "dora": "DoRA",
-    "lora": "LoRA",
-    "rslora": "rsLoRA",
-    "two-stage": "2-stage",
-}
 _BENCHMARKS = {
     "arc": "ARC",
     "arc-easy": "ARC-E",
@@ -159,6 +150,11 @@ def initializer_name(key: str) -> str:
     return _readable(_title("initializers", key))
 
 
+def strategy_name(key: str) -> str:
+    """The title of a strategy, or its name; empty for `none`."""
+    return _title("strategies", key) if key != "none" else ""
+
+
 def source_name(key: str) -> str:
     """The title of a source model, or its name."""
     return _title("sources", key)
@@ -193,34 +189,6 @@ def listed(names: Iterable[str]) -> str:
     """`a, b and c`."""
     *first, last = [*names] or [""]
     return " and ".join([", ".join(first), last] if first else [last])
-
-
-class StrategyName(NamedTuple):
-    """The parts of a strategy's name."""
-
-    procedure: str
-    title: str  # the procedure as papers write it, such as `2x2 LS`
-    setting: str  # objective and length as papers write them, then a variant, such as `CLM+512`
-
-
-def parse_strategy(key: str, phases: list[dict] | None = None) -> StrategyName:
-    """Procedure, objective and length of a strategy, from its phases if known, else its name."""
-    parts = _title("strategies", key).split("-")
-    objective = next((part for part in parts[1:] if part in objectives()), "")
-    # Without an objective, a length is at the end.
-    at = parts.index(objective, 1) if objective else len(parts) - 1
-    first, last = parts[:at], parts[at + bool(objective) :]
-    length = next((int(part) for part in last if part.isdigit() and first), None)
-    variant = " ".join(part for part in last if not part.isdigit()) if objective else ""
-    procedure = "-".join(first if objective or length else parts)
-    if phases:
-        of_phases = dict.fromkeys(phase.get("objective", objective) for phase in phases)
-        lengths = dict.fromkeys(phase.get("length", length) for phase in phases)
-        objective = "+".join(filter(None, of_phases))
-        length = next(iter(lengths)) if len(lengths) == 1 else length
-    setting = "+".join(filter(None, [objective.upper(), str(length or "")]))
-    setting = ", ".join(filter(None, [setting, variant])) or "–"
-    return StrategyName(procedure, _PROCEDURES.get(procedure, procedure), setting)
 
 
 def _title(registry: str, key: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from pandas import DataFrame, Series
+from pandas.api.types import is_numeric_dtype
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.report.drawing import INK, MUTED, PAPER, RULE, Look, figure_style, message, save
@@ -35,17 +36,8 @@ _PAGE_CAPTION = (
 # Less than a hundredth of the training of published work (30,000 sentences, two epochs).
 _SMALL_BUDGET = 100_000  # tokens
 _FEW_SEEDS = 5
-# Key of a size of a corpus -> its unit.
-_SIZES = {
-    "train_sentences": "training sentences",
-    "train_characters": "characters of training text",
-    "heldout_sentences": "held-out sentences",
-    "english_sentences": "English sentences",
-    "translation_pairs": "pairs to translate",
-    "summarization_pairs": "articles to summarize",
-}
-# Numbers in the cards of training: column, name, scale, unit and decimals.
-_CARD_NUMBERS = (
+# Numbers and names in the cards of training: column, name, scale, unit and decimals.
+_CARD_FACTS = (
     ("steps", "Steps per cell", 1, "", 0),
     ("tokens", "Training tokens per cell", 1, "", 0),
     ("trained_parameters", "Trained parameters", 1, "", 0),
@@ -53,8 +45,10 @@ _CARD_NUMBERS = (
     ("seconds", "Training time per cell", 60, " min", 1),
     ("share_of_peak", "Share of the hardware's peak speed", 0.01, " %", 0),
     ("peak_memory_bytes", "Peak memory", 1_000_000, " MB", 0),
+    ("device", "Hardware", 1, "", 0),
+    ("precision", "Precision", 1, "", 0),
+    ("threads", "Threads", 1, "", 0),
 )
-_CARD_NAMES = {"device": "Hardware", "precision": "Precision", "threads": "Threads"}
 
 
 class PageFigure(NamedTuple):
@@ -230,12 +224,11 @@ def study_caveats(study: StudyResults) -> list[str]:
         )
     if study.scores.empty:
         return caveats + study.notes
-    seeds, chance = len(study.seeds), "small differences may be chance"
-    if seeds < 2:
-        caveats.append(f"One seed: there is no standard deviation, and {chance}.")
-    else:
-        few = f", and {chance}" if seeds < _FEW_SEEDS else ""
-        caveats.append(f"{seeds} seeds: standard deviations are rough estimates{few}.")
+    seeds = len(study.seeds)
+    if seeds < _FEW_SEEDS:
+        deviation = "no standard deviation" if seeds < 2 else "rough standard deviations"
+        count = f"{seeds} seed{'s' if seeds > 1 else ''}"
+        caveats.append(f"{count}: {deviation}, and small differences may be chance.")
     if (study.scores["metric"] == "perplexity").any():
         caveats.append(
             "Perplexity is per token and cannot be compared across vocabularies; bits per byte can."
@@ -261,22 +254,17 @@ def text_caveats(study: StudyResults) -> list[str]:
         name = study.language(language)
         if reduced := card.get("reduced"):
             sizes = (
-                f"{number(size['taken'], 0)} {_SIZES[part]} instead of {number(size['wanted'], 0)}"
+                f"{number(size['taken'], 0)} {part.replace('_', ' ')} instead of "
+                f"{number(size['wanted'], 0)}"
                 for part, size in reduced.items()
             )
             caveats.append(f"{name} has little text: {', '.join(sizes)}.")
-        damage = {
-            count: f"{what}; `repair: [{remedy}]` repairs them."
-            for count, (what, remedy) in ON_REQUEST.items()
-            if remedy not in repaired(card)
-        }
-        damage["lost_characters"] = "incomplete: characters were lost in decoding."
         caveats += [
             f"{name}, {text}: {number(counts[count], 0)} of {number(counts['read'], 0)} lines "
-            f"are {what}"
+            f"are {what}; `repair: [{remedy}]` repairs them."
             for text, counts in card.get("cleaning", {}).items()
-            for count, what in damage.items()
-            if counts.get(count)
+            for count, (what, remedy) in ON_REQUEST.items()
+            if counts.get(count) and remedy not in repaired(card)
         ]
     return caveats + [
         f"{study.language(tests.language)}: of {number(tests.counts['texts'], 0)} texts of "
@@ -312,13 +300,12 @@ def _facts(study: StudyResults, settings: dict[str, Any]) -> list[tuple[str, str
         ("Seeds", ", ".join(map(str, study.seeds))),
         ("Trained cells", number(len(trained), 0) if len(trained) else ""),
     ]
-    for column, what, scale, unit, decimals in _CARD_NUMBERS:
-        values = trained[column].dropna() / scale if column in trained else ()
-        if len(values):
-            facts.append((what, _range(values, decimals) + unit))
-    for column, what in _CARD_NAMES.items():
-        if column in trained:
-            facts.append((what, ", ".join(dict.fromkeys(map(str, trained[column].dropna())))))
+    for column, what, scale, unit, decimals in _CARD_FACTS:
+        values = trained[column].dropna() if column in trained else Series(dtype=float)
+        if is_numeric_dtype(values) and len(values):
+            facts.append((what, _range(values / scale, decimals) + unit))
+        else:
+            facts.append((what, ", ".join(dict.fromkeys(map(str, values)))))
     facts += [(f"Version of {name}", ", ".join(known)) for name, known in study.versions.items()]
     return [(what, value) for what, value in facts if value]
 

@@ -60,16 +60,6 @@ def test_numbers_are_those_of_the_records_before_and_after_training(made):
     assert "before (hollow)" in axis.get_xlabel()
 
 
-def test_bits_per_byte_come_from_logs_without_records(made_study):
-    made_study.settings["reference"] = {"strategy": FULL}
-    for of in (cell("none", FULL, "source"), cell("align")):
-        made_study.record(of, "mt", "translation", {"chrf": 30.0})
-        made_study.trained(of, 2.0, 1.5)
-    axis = axis_of(made_study)
-    assert "(from training logs: 16 sentences scored during training)" in axis.get_xlabel()
-    assert numbers(axis) == ["2.000", "1.500", "1.500"]  # Source, as LAPT starts
-
-
 def test_one_of_several_texts_is_shown_and_named(made):
     # Another text with half as many bits per byte again; and one that Source alone has read.
     for of, bits in ((cell("none", "none", "source"), 2.0),

@@ -135,8 +135,13 @@ def test_caveats_say_how_many_seeds_and_how_little_training(built):
 def test_the_same_study_gives_the_same_bytes(made_study, tmp_path, noto):
     one_language(made_study)
     made_study.inputs["fonts"] = str(noto)
-    items = ["results", "fertility"]
-    names = ("report.html", "figures/fertility.pdf", "figures/fertility.png", "tables/results.csv")
+    items = ["results", "vocabulary_size"]
+    names = (
+        "report.html",
+        "figures/vocabulary_size.pdf",
+        "figures/vocabulary_size.png",
+        "tables/results.csv",
+    )
     found = []
     for attempt in ("a", "b"):
         rebuild(made_study, tmp_path / attempt, items)
@@ -159,7 +164,7 @@ def test_one_seed_one_language_no_baseline_but_source_is_a_report(made_study, tm
     assert result["recommendations"][0]["initializer"] == "align"
     # The most common strategy stands in for an unknown reference.
     assert result["reference_strategy"] == "full-clm-512"
-    assert any(text.startswith("One seed") for text in result["caveats"])
+    assert any(text.startswith("1 seed:") for text in result["caveats"])
     assert set(result["omitted"]) == {"strategies", "initializers", "new_tokens"}
     for name in set(FIGURES) & set(DEFAULT):
         assert (tmp_path / "out" / "figures" / f"{name}.png").exists()
@@ -188,7 +193,7 @@ def test_items_of_an_earlier_configuration_are_deleted(made_study, tmp_path):
 
 def test_an_item_with_a_name_is_called_so_everywhere(made_study, tmp_path):
     item = {"item": "results", "name": "table-1", "title": "Table 1 & more"}
-    figure = {"item": "fertility", "name": "figure-1", "title": "Figure 1"}
+    figure = {"item": "vocabulary_size", "name": "figure-1", "title": "Figure 1"}
     rebuild(one_language(made_study), tmp_path, [item, figure])
     assert {path.stem for path in (tmp_path / "tables").iterdir()} == {"table-1"}
     assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"figure-1"}

@@ -41,20 +41,6 @@ def test_bits_per_byte_count_as_gained_where_they_fall_and_as_lost_where_they_ri
     }  # fmt: skip
 
 
-def test_scores_of_tasks_count_the_other_way(made):
-    given = found(made, {"item": "forgetting", "tasks": ["sum", "sum-en"]})
-    assert given[("mean", "full")] == (-8.0, -8.0)
-    assert given[("mean", "none")] == (5.0, -2.0)
-
-
-def test_one_task_is_compared_with_its_own_english_score(made):
-    for cell, score, english in ((SOURCE, 0.5, 0.8), (CELL, 0.75, 0.7)):
-        metrics = {"accuracy": score, "english_accuracy": english}
-        made.record(cell, "nli", "classification", metrics)
-    given = found(made, {"item": "forgetting", "tasks": ["nli"]})
-    assert given == {("mean", "full"): (0.25, 0.1)}
-
-
 def test_without_english_text_there_is_nothing_to_show(made_study):
     made_study.record(CELL, "translation", "translation", {"chrf": 1.0})
     assert found(made_study) == {}

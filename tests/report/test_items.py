@@ -80,7 +80,7 @@ def test_an_item_is_named_after_its_kind_unless_it_has_a_name():
     [
         (["resluts"], "report.items[0]: 'resluts' is not known; did you mean 'results'?"),
         (["speed", "speed"], "report.items[1]: the name 'speed' already exists"),
-        ([{"item": "fertility", "tasks": ["mt"]}], "report.items[0]: unknown key 'tasks'"),
+        ([{"item": "forgetting", "tasks": ["mt"]}], "report.items[0]: unknown key 'tasks'"),
         ([{"item": "speed", "metrics": ["speedup"]}],
          "report.items[0].metrics[0]: 'speedup' is not one of 'steps_per_sentence', "),
         ([{"item": "family_scores", "relative": "4"}],
@@ -124,14 +124,14 @@ def test_items_declare_the_records_that_they_alone_read():
 
 
 def test_the_workflow_knows_the_files_of_every_item():
-    items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "fertility"]
+    items = ["recommendation", "results", {"item": "results", "name": "table-5"}, "vocabulary_size"]
     settings = StudyConfig.model_construct(study="s", results="r", report=Report(items=items))
     study = Study(settings, {kind: {} for kind in REGISTRIES}, {})
     files = {group: [file["value"] for file in report_files(study, group)] for group in GROUPS}
     assert files == {
         "pages": ["r/report/s/recommendation.html"],
         "tables": ["r/report/s/tables/results.html", "r/report/s/tables/table-5.html"],
-        "figures": ["r/report/s/figures/fertility.png"],
+        "figures": ["r/report/s/figures/vocabulary_size.png"],
     }
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from lexigraft.report.figures.checkpoints import checkpoints
-from lexigraft.report.figures.speed_quality import speed_quality
 from lexigraft.report.records import read_study
 from lexigraft.report.samples import sample_outputs
 from lexigraft.report.table import as_html, latex
@@ -80,15 +79,7 @@ def test_differences_of_noise_are_not_tested(made):
     assert [language for language, _ in table.columns] == ["Greek"]
 
 
-def test_figures_leave_noise_out_or_say_so(made):
-    for one, rate in ((SOURCE, 5.0), (cell("align"), 9.0), (cell("random"), 9.0)):
-        metrics = {
-            "tokens_per_second_batch_1": 1.0,
-            "same_text_characters_per_second_batch_1": rate,
-        }
-        made.record(one, "speed", "speed", metrics)
-    figure = drawn_figure(speed_quality, made)
-    assert [axis.get_ylabel() for axis in figure.axes] == ["bits per byte"]
+def test_figures_say_which_scores_are_noise(made):
     made.trained(cell("align"), 3.0, 1.5, checkpoints=2)
     made.record(cell("align"), "sum", "summarization", {"rouge_l": 1.5}, checkpoint=1)
     figure = drawn_figure(checkpoints, made)

@@ -18,7 +18,7 @@ from lexigraft.report.table import (
     latex_shade,
     markdown,
 )
-from tests.report.made_paper import ITEMS, LANGUAGES, LORA, paper_study
+from tests.report.made_paper import HEADS, ITEMS, LANGUAGES, LORA, STRATEGIES, paper_study
 
 TABLES = [item["name"] for item in ITEMS]
 MAIN = ["Source", "LAPT", "Random", "FOCUS", "Mean", "Merge", "Align"]
@@ -28,7 +28,6 @@ THREE = ["Burmese", "Sinhala", "Telugu"]
 TEN = list(LANGUAGES.values())
 BOTH = ["MT", "SUM"]
 BASELINES = [("Source", ""), ("LAPT", LORA)]
-PROCEDURES = ["LoRA", "2-stage", "2x2 LS"]
 
 
 def over(languages, columns):
@@ -40,7 +39,7 @@ SHAPES = {
     "table-2": ([(name,) for name in MAIN], over([""], TEN)),
     "table-3": ([(name,) for name in MAIN], over(TEN, BOTH)),
     "table-4": (
-        [*BASELINES, *over(PROCEDURES, ["CLM+2048", "MTP+2048", "CLM+512", "MTP+512"])],
+        [*BASELINES, *over(["Align"], STRATEGIES)],
         over(SIX, BOTH),
     ),
     "table-5": (over(["llama-3-8b", "gemma-2-9b"], [*OTHERS, "Speed-up (Align)"]),
@@ -48,7 +47,7 @@ SHAPES = {
     "table-9": ([("Source",), ("LAPT",), ("FOCUS",), ("FOCUS word",)],
                 over(THREE, ["translation: chrF ↑", "summarization: ROUGE-L ↑"])),
     "table-10": (
-        [*BASELINES, *over(PROCEDURES, ["MTP+2048", "MTP+2048, random head"])],
+        [*BASELINES, *over(["Align"], HEADS)],
         over(["Arabic", "Greek", "Hindi"], BOTH),
     ),
     "table-11": (over(["llama-3-8b", "gemma-2-9b"], OTHERS),

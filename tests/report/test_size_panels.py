@@ -7,8 +7,6 @@ import pandas
 import pytest
 
 from lexigraft.report.drawing import save
-from lexigraft.report.figures.speed_quality import speed_quality
-from lexigraft.report.figures.target_token_share import target_token_share
 from lexigraft.report.figures.vocabulary_size import vocabulary_size
 from lexigraft.report.items import read_items
 from lexigraft.report.page import build_report
@@ -89,29 +87,12 @@ def test_no_line_leads_across_a_size_that_is_missing(sized):
 
 
 def test_prompts_and_outputs_have_their_shares(sized):
-    axis = draw(target_token_share, sized).axes[0]
-    prompts, mean, align = ([y for _, y in line] for line in lines(axis))
-    assert prompts == [25, 25, 25]
-    assert mean == pytest.approx([10, 10, 10])
-    assert align == [50, 50, 50]
-    assert [bars.lines[0].get_marker() for bars in axis.containers] == ["x", "o", "o"]
-
-
-def test_quality_stands_against_the_speed_on_prompts_of_its_task(made_study):
-    for initializer, strategy, gain in (("none", "none", 1), ("align", "full", 2)):
-        cell = ("m", "te-made", "big", initializer, strategy, 0)
-        made_study.record(cell, "mt", "translation", {"chrf": 20.0})
-        made_study.record(cell, "sum", "summarization", {"rouge_l": 10.0})
-        for task, prompts, rate, batches in (
-            ("speed", "translation", 5, (1, 8)), ("fast", "summarization", 7, (4,)),
-        ):  # fmt: skip
-            metrics = {f"same_text_characters_per_second_batch_{batch}": batch * rate * gain**rate
-                       for batch in batches}  # fmt: skip
-            made_study.record(cell, task, "speed", metrics, settings={"prompts_from": prompts})
-    figure = draw(speed_quality, made_study)
-    for axis, speed_up in zip(figure.axes, (2**5, 2**7), strict=True):
-        points = [container.lines[0].get_xdata()[0] for container in axis.containers]
-        assert points == [1, speed_up]
+    names = ["new_token_share_input", "new_token_share_output"]
+    item = {"item": "vocabulary_size", "tasks": ["translation"], "metrics": names}
+    prompts, _, outputs, _ = drawn_figure(vocabulary_size, sized, *read_items([item])).axes
+    assert lines(prompts) == [[[0, 0.25], [1, 0.25], [2, 0.25]]] * 2
+    mean, align = ([y for _, y in line] for line in lines(outputs))
+    assert (mean, align) == (pytest.approx([0.1] * 3), [0.5] * 3)
 
 
 def test_a_figure_is_saved_with_the_data_that_it_draws(sized, tmp_path):

@@ -90,12 +90,12 @@ def test_ranks_leave_out_baselines_and_are_shared_by_equal_numbers():
     assert [row.cells[0].rank for row in ranked(rows, [True])] == [0, 0, 1, 2, 2]
 
 
-def test_strategies_are_shown_as_procedure_and_setting(small):
+def test_the_strategies_of_one_initializer_are_rows(small):
     assert build(strategies, small) is None  # a single one
     cell = ("m", "te-made", "big", "align", "lora-mtp-2048", 0)
     small.record(cell, "mt", "translation", {"chrf": 12.0})
     stubs = [row.stub for row in build(strategies, small).rows]
-    assert stubs == [("Source", ""), ("full", "CLM+512"), ("LoRA", "MTP+2048")]
+    assert stubs == [("Source", ""), ("Align", FULL), ("Align", "lora-mtp-2048")]
 
 
 def test_every_column_of_speed_can_be_asked_for_and_speed_up_is_on_the_same_text(made_study):
@@ -198,7 +198,7 @@ def test_fragmentation_follows_a_group_with_its_members(small):
     group, member = build(fragmentation, small).rows
     assert "Te only" in member.stub and "Te only" not in group.stub
     assert [cell.text for cell in member.cells[2:4]] == ["9.00", "2.50"]
-    assert member.cells[0].text == ""
+    assert member.cells[0].text == "–"
 
 
 def test_initializers_show_the_statistics_of_their_cards(small):

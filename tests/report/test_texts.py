@@ -55,8 +55,8 @@ def test_a_caveat_names_the_sizes_of_a_small_text(made):
     made.corpus("el-made", {}, reduced=reduced)
     (said,) = (text for text in text_caveats(study_of(made)) if "little text" in text)
     assert said == (
-        "Greek has little text: 90 held-out sentences instead of 1,000, "
-        "207 pairs to translate instead of 500."
+        "Greek has little text: 90 heldout sentences instead of 1,000, "
+        "207 translation pairs instead of 500."
     )
 
 

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from lexigraft.report.names import display_titles, initializer_name, parse_strategy, task_name
+from lexigraft.report.names import display_titles, initializer_name, strategy_name, task_name
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import refused
 from workflow.config.registries import REGISTRIES, ROOT, resolve
@@ -62,7 +62,7 @@ def test_titles_are_what_the_report_shows_and_no_settings(config, registries):
     assert initializer_name("own") == "Own"
     with display_titles(study["titles"]):
         assert initializer_name("own") == "FOCUS"
-        assert parse_strategy("brief") == parse_strategy("2x2ls-clm-512")
+        assert strategy_name("brief") == "2x2ls-clm-512"
         assert task_name("few", "multiple_choice") == "Belebele 2-shot"
         assert task_name("translation", "translation") == "MT"
     assert initializer_name("own") == "Own"

@@ -4,15 +4,8 @@ from itertools import product
 
 from lexigraft.report import drawing
 from lexigraft.report.drawing import Figure, Look
-from lexigraft.report.frame import StudyResults, models_of, select, source_model
-from lexigraft.report.heldout import (
-    BITS_PER_BYTE,
-    before_after,
-    sentences_scored,
-    source_level,
-    text_name,
-    text_tasks,
-)
+from lexigraft.report.frame import StudyResults, select, source_model
+from lexigraft.report.heldout import BITS_PER_BYTE, before_after, text_name, text_tasks
 from lexigraft.report.items import figure
 from lexigraft.report.models import models, stub, stub_names
 from lexigraft.report.rendering import number
@@ -37,13 +30,9 @@ def bits_per_byte(study: StudyResults, look: Look) -> Figure | None:
         means = {model: rows["after"].mean() for model, rows in changes.items() if len(rows)}
         if not means:
             continue
-        # The source model's score on the text that the changes were measured on.
-        if (measured["measured_on"] == "log").all():
-            level = source_level(study, models_of(measured), source, language, BITS_PER_BYTE)
-        else:
-            task = text_tasks(study).get(language, "")
-            row = study.find(source_model(source), language, task, BITS_PER_BYTE)
-            level = float(row["mean"]) if row is not None else None
+        task = text_tasks(study).get(language, "")
+        row = study.find(source_model(source), language, task, BITS_PER_BYTE)
+        level = float(row["mean"]) if row is not None else None
         # Baselines first, then from best to worst.
         order = sorted(means, key=lambda model: (not model.baseline, means[model]))
         panels.append((study.panel_title(source, language), changes, order, level))
@@ -74,8 +63,5 @@ def bits_per_byte(study: StudyResults, look: Look) -> Figure | None:
     label = " of ".join(filter(None, ["bits per byte", text_name(study)]))
     if every["before"].notna().any():
         label += ", before (hollow) → after training (filled)"
-    if (every["measured_on"] == "log").any():
-        scored = sentences_scored(study, trained)
-        label += f"\n(from training logs: {scored} scored during training)"
     axes[-1].set_xlabel(label)
     return drawn

@@ -35,15 +35,13 @@ QUESTIONS = {
     "strategy": "Which training strategy?",
 }
 METHOD = (
-    "The best configuration has the best mean rank over all measures, among those that have them "
-    "all. Each question compares it with the configurations that differ from it in that alone "
-    f"(paired bootstrap over test examples and seeds, {RESAMPLES:,} resamples, p below {LEVEL} "
-    "after Benjamini-Hochberg correction for all comparisons of the question) or, if there are "
-    "none, the best of the largest set that differs in that alone. It counts as not decided if "
-    "some of them are not shown to be worse on any measure. A configuration that is worse than the "
-    "source model or than LAPT (the source model trained with its own vocabulary) is not "
-    "recommended. Speed is that of another configuration with the same vocabulary if it was only "
-    "measured there."
+    "The best configuration has the best mean rank over all measures, among those that have the "
+    "most of them. Each question compares it with the configurations that differ from it in that "
+    "alone (if there are none: the best of the largest set that differs in that alone) by a paired "
+    f"bootstrap over test examples and seeds: {RESAMPLES:,} resamples, p below {LEVEL} after "
+    "Benjamini-Hochberg correction for all comparisons of the question. A configuration that is "
+    "worse than the source model or than LAPT (the source model trained with its own vocabulary) "
+    "is not recommended."
 )
 # Outcomes of a comparison, by precedence if there are several.
 _OUTCOMES = ("better", "worse", "no significant difference", "not tested")
@@ -90,12 +88,12 @@ class Change(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The choice between `rivals`, which differ only in one axis of the grid."""
+    """The choice between models that differ only in one axis of the grid."""
 
     axis: str
     chosen: Model
-    rivals: list[Model]  # with the chosen one
-    changes: list[Change]  # of the chosen one against the others
+    others: list[Model]
+    changes: list[Change]  # of the chosen one against the others, the best first
 
     @property
     def tied(self) -> list[Model]:
@@ -201,7 +199,7 @@ def recommendation(study: StudyResults, title: str, caveats: list[str]) -> Page:
             "choices": {
                 choice.axis: {
                     "chosen": getattr(choice.chosen, choice.axis),
-                    "compared": [getattr(model, choice.axis) for model in choice.rivals],
+                    "compared": [getattr(m, choice.axis) for m in (choice.chosen, *choice.others)],
                     "tied": [getattr(model, choice.axis) for model in choice.tied],
                 }
                 for choice in advice.choices
@@ -252,7 +250,8 @@ def _recommend(
         chosen = model if model in rivals else _best(study, rivals, columns)
         others = [cell for cell in rivals if cell != chosen]
         changes = _compare(study, chosen, product(others, columns))
-        choices.append(Choice(axis, chosen, rivals, changes))
+        changes.sort(key=lambda change: (columns.index(change.column), -change.share_behind))
+        choices.append(Choice(axis, chosen, others, changes))
     # LAPT with the same strategy or, without it, the study's first one trained on text only.
     lapt = [cell for cell in cells if cell.baseline and not cell.is_source]
     of_text = [cell for cell in lapt if study.is_of_text_alone(cell.strategy)]
@@ -340,20 +339,20 @@ def _verdict(
     advice: Recommendation, speed: dict[str, Any] | None, tokens: float
 ) -> tuple[str, str]:
     """What to do, and the first measure that shows it, as two sentences."""
-    decision = advice.decision
-    names: dict[str, list[str]] = {}
-    for model, outcome in advice.outcomes.items():
-        names.setdefault(outcome, []).append(_baseline(model))
-    open_to = [_baseline(model) for model, how in advice.outcomes.items() if how != "better"]
-    configuration = advice.configuration(advice.model)
+    decision, configuration = advice.decision, advice.configuration(advice.model)
+
+    def baselines(*outcomes: str) -> str:
+        names = (_baseline(model) for model, how in advice.outcomes.items() if how in outcomes)
+        return listed(names) or "the source model"
+
     what = {
         Decision.GRAFT: f"Graft: use {advice.cell(advice.model)}.",
         Decision.DO_NOT_GRAFT: f"Do not graft with this budget: {configuration}, the best "
-        f"configuration of this study, is worse than {listed(names.get('worse', ()))}.",
+        f"configuration of this study, is worse than {baselines('worse')}.",
         Decision.TRADE_OFF: f"It depends on the task: {configuration} is better than "
-        f"{listed(names.get('mixed', ()))} on some measures and worse on others.",
+        f"{baselines('mixed')} on some measures and worse on others.",
         Decision.UNDECIDED: f"Not decided: {configuration} is not shown to be better than "
-        f"{listed(open_to or ['the source model'])}.",
+        f"{baselines(*_OUTCOMES[1:])}.",
     }[decision]
     if not advice.quality:
         return what, "No score above the noise compares it with a baseline."
@@ -362,6 +361,7 @@ def _verdict(
     shown = metric(first.column[2])
     levels = listed(
         f"{number(change.level, shown.decimals)} for {_baseline(change.baseline)}"
+        f" ({change.outcome})"
         for change in advice.quality
         if change.column == first.column
     )
@@ -372,11 +372,6 @@ def _verdict(
     if speed is not None:
         times = number(speed["mean"], 1)
         text += f", and writes the same text {times} times as fast as the source model"
-    for outcome, chance in zip(_OUTCOMES[2:], ("may be chance", "was not tested"), strict=True):
-        if outcome in names:
-            text += f"; the difference from {listed(names[outcome])} {chance}"
-    if decision == Decision.GRAFT and all(c.baseline.is_source for c in advice.quality):
-        text += "; whether training alone (LAPT) does as well is not known"
     return what, f"{text}."
 
 
@@ -391,43 +386,29 @@ def _worth(advice: Recommendation) -> Question:
         changes = [change for change in advice.quality if change.baseline == baseline]
         title = _baseline(baseline) + ("" if baseline.is_source else f" ({baseline.strategy})")
         answers.append(f"Compared with {title}: {_outcomes(changes)}.")
-    evidence = f"Best configuration: {advice.cell(advice.model)}."
     answer = " ".join(answers) or "No score above the noise compares it with a baseline."
-    return "Is it worth it?", answer, [evidence, *map(_change, advice.quality)]
+    best = f"Best configuration: {advice.cell(advice.model)}."
+    evidence = [_change(change, _baseline(change.baseline)) for change in advice.quality]
+    return "Is it worth it?", answer, [best, *evidence]
 
 
 def _choice(advice: Recommendation, choice: Choice) -> Question:
-    title, chosen, tied = QUESTIONS[choice.axis], choice.chosen, choice.tied
-    names = {rival: advice.name(choice.axis, rival) for rival in choice.rivals}
-    if len(names) == 1:
-        return title, f"{names[chosen]}: the study has no alternative to compare.", []
+    """How the best configuration compares with those that differ in one axis."""
+    title, chosen = QUESTIONS[choice.axis], advice.name(choice.axis, choice.chosen)
+    others = {model: advice.name(choice.axis, model) for model in choice.others}
+    if not others:
+        return title, f"{chosen}: the study has no alternative to compare.", []
     if not choice.changes:
-        return title, f"Not decided: no measure compares {listed(names.values())}.", []
-    compared = listed(names[c] for c in dict.fromkeys(change.baseline for change in choice.changes))
+        return title, f"Not decided: no measure compares {listed([chosen, *others.values()])}.", []
+    compared = dict.fromkeys(others[change.baseline] for change in choice.changes)
     several = len({change.column for change in choice.changes}) > 1
-    answer = f"{names[chosen]}, better than {compared}{' on some measures' * several}."
-    if tied:
-        answer = f"Not decided: {names[chosen]} is best, but not shown to be better than "
-        answer += f"{listed(names[rival] for rival in tied)}."
-    evidence = []
-    for column in dict.fromkeys(change.column for change in choice.changes):
-        # `bits per byte (perplexity): Align 1.43; better than Mean 1.60; not tested: Merge 1.44.`
-        of_column = [change for change in choice.changes if change.column == column]
-        decimals = metric(column[2]).decimals
-        parts = [f"{names[chosen]} {number(of_column[0].value, decimals)}"]
-        for outcome in _OUTCOMES:
-            levels = sorted(
-                (change for change in of_column if change.outcome == outcome),
-                key=lambda change: change.share_behind,
-                reverse=True,
-            )
-            texts = (f"{names[c.baseline]} {number(c.level, decimals)}" for c in levels)
-            if levels:
-                than = " than" if outcome in _OUTCOMES[:2] else ":"
-                parts.append(f"{outcome}{than} {', '.join(texts)}")
-        evidence.append(f"{_measure_name(column)}: {'; '.join(parts)}.")
-    same = listed(f"{axis} {getattr(chosen, axis)}" for axis in QUESTIONS if axis != choice.axis)
-    return title, answer, [*evidence, f"All with {same}."]
+    answer = f"{chosen}, better than {listed(compared)}{' on some measures' * several}."
+    if choice.tied:
+        tied = listed(others[model] for model in choice.tied)
+        answer = f"Not decided: {chosen} is best, but not shown to be better than {tied}."
+    evidence = [_change(change, others[change.baseline]) for change in choice.changes]
+    same = (f"{axis} {getattr(choice.chosen, axis)}" for axis in QUESTIONS if axis != choice.axis)
+    return title, answer, [*evidence, f"All with {listed(same)}."]
 
 
 def _costs(
@@ -452,12 +433,10 @@ def _costs(
         if not device.endswith("CPU"):
             time = f"{number(minutes / 60, 2)} GPU-hours on {processes} × {device}"
         costs += f" Training: {time} ({number(cards['tokens'].mean(), 0)} tokens) per cell."
-    english = [*map(_change, advice.english)]
+    english = [_change(change, "the source model") for change in advice.english]
     changed = size.get("english_sentences_changed", math.nan)
     if changed == changed:
         english.append(f"English sentences tokenized differently: {number(100 * changed, 1)} %.")
-    amounts = ((len(study.seeds), "seed"), (len(advice.columns), "measure"))
-    certainty = ", ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in amounts)
     if examples := [c.examples for c in (*advice.quality, *advice.english) if c.examples]:
         ends = dict.fromkeys(number(end, 0) for end in (min(examples), max(examples)))
         limits.append(f"Test examples per comparison: {' to '.join(ends)}.")
@@ -465,10 +444,12 @@ def _costs(
         noise = listed(map(_measure_name, advice.noise))
         limits.append(f"Not counted, because every model scores too low: {noise}.")
     measures = listed(map(_measure_name, advice.columns)) or "none"
+    seeds = len(study.seeds)
+    certainty = f"{seeds} seed{'s' if seeds > 1 else ''}; measures: {measures}."
     return [
         ("How much shorter and faster?", " ".join(shorter) or "Not measured.", []),
         ("What does it cost?", costs, english),
-        ("How certain is this?", f"{certainty}: {measures}.", limits),
+        ("How certain is this?", certainty, limits),
     ]
 
 
@@ -483,11 +464,10 @@ def _outcomes(changes: list[Change]) -> str:
     return ", ".join(parts)
 
 
-def _change(change: Change) -> str:
-    """A change as a sentence."""
+def _change(change: Change, name: str) -> str:
+    """A change from a baseline of this name as a sentence."""
     decimals = metric(change.column[2]).decimals
     value, level = (number(score, decimals) for score in (change.value, change.level))
-    name = _baseline(change.baseline)
     return f"{_measure_name(change.column)}: {value} against {level} for {name}, {change.outcome}."
 
 

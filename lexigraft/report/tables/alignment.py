@@ -2,8 +2,8 @@
 
 from pandas import DataFrame, Series
 
-from lexigraft.report.frame import CELL, StudyResults
-from lexigraft.report.heldout import sentences_scored, starts
+from lexigraft.report.frame import CELL, StudyResults, select
+from lexigraft.report.heldout import sentences_scored
 from lexigraft.report.items import table
 from lexigraft.report.models import models, vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name, metric
@@ -75,16 +75,23 @@ def alignment(study: StudyResults) -> Table | None:
 
 
 def alignments(study: StudyResults) -> DataFrame:
-    """One row per source, language, vocabulary and initializer: metrics, and those of `starts`.
+    """One row per source, language, vocabulary and initializer with a measured alignment.
 
-    Means over seeds; only initializers with a measured alignment.
+    Columns: its metrics, and `first_loss` and `bits_per_byte_before` under the reference strategy,
+    as means over seeds.
     """
     frame = study.alignment[study.alignment["initializer"].isin(study.initializers)]
     if frame.empty:
         return frame
-    wide = frame.pivot_table(index=CELL[:4], columns="metric", values="value", sort=False)
-    wide.columns.name = None
-    return wide.join(starts(study)).reset_index()
+    strategy = study.reference_strategy or "none"
+    scores = select(study.with_card_scores().scores, task="training", strategy=strategy)
+    starts = scores[scores["metric"].isin(["first_loss", "bits_per_byte_before"])]
+    wide, before = (
+        numbers.pivot_table(index=CELL[:4], columns="metric", values="value", sort=False)
+        for numbers in (frame, starts)
+    )
+    before = before.reindex(columns=["first_loss", "bits_per_byte_before"])
+    return wide.join(before).rename_axis(columns=None).reset_index()
 
 
 def rank_correlation(first: Series, second: Series) -> float | None:

@@ -1,18 +1,17 @@
 """How vocabularies segment text before and after adding tokens, and how English changes."""
 
-from dataclasses import replace
 from typing import Any, Literal
 
 from pandas import DataFrame
 
 from lexigraft.corpus.mixture import MEASURED
-from lexigraft.report.frame import CELL, StudyResults, select
+from lexigraft.report.frame import CELL, SEEDED, StudyResults, select
 from lexigraft.report.heldout import text_scores, text_tasks
 from lexigraft.report.items import Options, table
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric
 from lexigraft.report.rendering import number
-from lexigraft.report.table import Shown, Table, TableCell, frame_rows, missing_note
+from lexigraft.report.table import Shown, Table, frame_rows, missing_note
 
 _TRAIN_LENGTH = "train_tokens_per_sentence"
 _ENGLISH_CHANGE = f"{ENGLISH_BITS_PER_BYTE}_change"
@@ -92,55 +91,45 @@ def fragmentation(study: StudyResults) -> Table | None:
     outputs = select(trained, metric="new_token_share_output")
     # In the task whose text represents each language: means over several would mix their scales.
     english = text_scores(trained, text_tasks(study, ENGLISH_BITS_PER_BYTE), ENGLISH_BITS_PER_BYTE)
+    cards = study.training.reindex(columns=[*SEEDED, "total_parameters"])
     every: list[dict[str, Any]] = []
-    members = []
     for numbers in frame.to_dict("records"):
         key = {axis: numbers[axis] for axis in CELL[:3]}
         numbers["new_token_share_output"] = select(outputs, **key)["mean"].mean()
         numbers[_ENGLISH_CHANGE] = select(english, **key)["change"].mean()
-        if "total_parameters" in study.training:
-            source = {"source": key["source"], "vocabulary": "source"}
-            for name, cell in (("parameters_before", source), ("parameters", key)):
-                numbers[name] = select(study.training, **cell)["total_parameters"].mean() / 1e9
+        source = {"source": key["source"], "vocabulary": "source"}
+        for name, cell in (("parameters_before", source), ("parameters", key)):
+            numbers[name] = select(cards, **cell)["total_parameters"].mean() / 1e9
         for name in (_TRAIN_LENGTH, "parameters"):
             if numbers.get(name) and numbers.get(f"{name}_before"):
                 numbers[f"{name}_change"] = numbers[name] / numbers[f"{name}_before"] - 1
         every.append(numbers)
-        prefix = "source_fertility_"
-        for name in study.fragmentation["metric"].unique():
-            if name.startswith(prefix) and numbers[name] == numbers[name]:
-                member = name.removeprefix(prefix)
-                members.append(len(every))
-                own = {
-                    f"{of_text}{end}": numbers.get(f"{of_text}_{member}{end}")
-                    for of_text in (*_OF_MEMBERS, "new_token_share_input")
-                    for end in ("", "_before")
-                }
-                every.append(key | own | {"language": member})
+        names = [name for name in numbers if not name.endswith("_before")]
+        for member in (n.removeprefix("fertility_") for n in names if n.startswith("fertility_")):
+            of_member = {
+                f"{name}{end}": numbers.get(f"{name}_{member}{end}")
+                for name in (*_OF_MEMBERS, "new_token_share_input")
+                for end in ("", "_before")
+            }
+            if of_member["fertility"] == of_member["fertility"]:
+                every.append(key | of_member | {"language": member})
     columns = {name: shown for content in contents for name, shown in _COLUMNS[content].items()}
     rows = frame_rows(
         DataFrame(every),
         columns,
         lambda row: vocabulary_stub(study, *(row[axis] for axis in CELL[:3])),
     )
-    for at in members:  # other metrics are those of the group
-        cells = (cell if cell.value is not None else TableCell("") for cell in rows[at].cells)
-        rows[at] = replace(rows[at], cells=tuple(cells))
     heads = [shown.head for shown in columns.values()]
-    notes = ["Before: the source tokenizer on the same sentences."]
+    notes = [
+        "Before: the source tokenizer on the same sentences. Generated text and English bits per "
+        "byte (change over Source): means of the trained cells with this vocabulary.",
+    ]
     if _TRAIN_LENGTH in contents:
         size = number(MEASURED, 0)
         notes.append(f"Training text: a random sample of {size} texts, or all if fewer.")
-    if {"new_token_share", "english"} & {*contents}:
-        notes.append(
-            "Generated text and English bits per byte (change over Source): means of the trained "
-            "cells with this vocabulary."
-        )
     notes += missing_note(rows, heads)
-    changes = [numbers[_ENGLISH_CHANGE] for numbers in every if _ENGLISH_CHANGE in numbers]
-    if "english" in contents and any(change == change for change in changes):
-        frame = frame.assign(**{_ENGLISH_CHANGE: changes})
-    return Table(vocabulary_stub_names(study), heads, rows, frame, notes)
+    data = DataFrame(every)[[*frame, _ENGLISH_CHANGE]].dropna(axis=1, how="all")
+    return Table(vocabulary_stub_names(study), heads, rows, data, notes)
 
 
 def vocabulary_sizes(study: StudyResults) -> DataFrame:

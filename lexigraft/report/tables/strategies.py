@@ -4,19 +4,18 @@ from lexigraft.report.frame import AXES, Model, StudyResults, select
 from lexigraft.report.items import table
 from lexigraft.report.model_table import results_table
 from lexigraft.report.models import TableOptions, models, quality_columns
-from lexigraft.report.names import initializer_name, row_name
+from lexigraft.report.names import initializer_name, row_name, strategy_name
 from lexigraft.report.table import Table
 
 
 @table(
     title="Training strategies",
-    caption="Scores of the initializer trained under the most strategies, by procedure, "
-    "objective and sequence length.",
+    caption="Scores of the initializer trained under the most strategies, by strategy.",
     empty="no initializer was trained under two strategies or more",
     options=TableOptions,
 )
 def strategies(study: StudyResults) -> Table | None:
-    """Rows procedure × objective and length, for the initializer with the most strategies.
+    """Rows: Source, LAPT, and the strategies of the initializer that has the most.
 
     Strategies that an item names are rows even without a record.
     """
@@ -34,10 +33,6 @@ def strategies(study: StudyResults) -> Table | None:
         for name in study.order("strategy")
         if name in names
     ]
-    # Rows are grouped by procedure, in the order of the study.
-    parts = {model: study.strategy_name(model.strategy) for model in trained}
-    procedures = [name.procedure for name in parts.values()]
-    trained.sort(key=lambda model: procedures.index(parts[model].procedure))
     columns = quality_columns(study)
     if "language" not in study.item.where:
         # Languages with only one trained strategy allow no comparison.
@@ -49,11 +44,11 @@ def strategies(study: StudyResults) -> Table | None:
     if not columns:
         return None
     baselines = [model for model in models(study) if model.baseline and model.source == source]
-    stubs: list[tuple[str, ...]] = [
-        (row_name(model.initializer, model.strategy), model.strategy.replace("none", ""))
-        for model in baselines
+    stubs = [
+        (row_name(model.initializer, model.strategy), strategy_name(model.strategy))
+        for model in (*baselines, *trained)
     ]
-    stubs += [(parts[model].title, parts[model].setting) for model in trained]
     title = f"Training strategies for {initializer_name(initializer)}"
-    headers = ("Procedure", "Objective + length")
-    return results_table(title, study, [*baselines, *trained], columns, stubs, headers)
+    return results_table(
+        title, study, [*baselines, *trained], columns, stubs, ("Model", "Strategy")
+    )
