@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import ascii_letters
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -37,7 +36,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, PreTrainedTokeniz
 from benchmarks.measuring import in_its_own_process
 from benchmarks.record import Measurements, described, parser, rounds
 from benchmarks.training import SHAPE, random_model
-from lexigraft.evaluation.harness.scoring import ResumableModel
+from lexigraft.evaluation.harness.scoring import CellModel
 from lexigraft.hardware import precision
 from lexigraft.inference import generation, shared_prefix
 from lexigraft.inference.generation import generate
@@ -159,17 +158,11 @@ def choices(model: Any, tokenizer: Any, prompts: int) -> dict[str, float]:
         for at, question in enumerate(questions)
     ]
     theirs = HFLM(pretrained=model, tokenizer=tokenizer)
-    with TemporaryDirectory() as folder:
-        own = ResumableModel(model, tokenizer, batch_size=None, folder=folder, identity="")
-
-        def answer() -> None:
-            own.loglikelihood(asked)
-            own.remove_partial()
-
-        return {
-            "before": seconds(lambda: theirs.loglikelihood(asked, disable_tqdm=True)),
-            "after": seconds(answer),
-        }
+    own = CellModel(model, tokenizer, None)
+    return {
+        "before": seconds(lambda: theirs.loglikelihood(asked, disable_tqdm=True)),
+        "after": seconds(lambda: own.loglikelihood(asked, disable_tqdm=True)),
+    }
 
 
 class Forced(LogitsProcessor):
@@ -195,17 +188,14 @@ def ours(
     new_tokens: int = NEW_TOKENS,
 ) -> None:
     """Generate as the tasks do."""
-    with TemporaryDirectory() as folder:
-        generate(
-            model,
-            tokenizer,
-            texts(prompts, shared),
-            max_new_tokens=new_tokens,
-            batch_size=batch,
-            partial=Path(folder) / "partial.jsonl",
-            identity="",
-            stop=[],
-        )
+    generate(
+        model,
+        tokenizer,
+        texts(prompts, shared),
+        max_new_tokens=new_tokens,
+        batch_size=batch,
+        stop=[],
+    )
 
 
 def texts(prompts: int, shared: int = SHARED) -> dict[str, str]:

@@ -6,9 +6,8 @@ from lexigraft.job import Job, Written, run
 def stage(job: Job) -> Written:
     from lexigraft.training.teacher_answers import answer_samples
 
-    inputs, options = job["inputs"], {"versions": job.get("versions"), **job["settings"]}
-    folder = job["outputs"]["folder"]
-    return answer_samples(inputs["prompts"], inputs["teacher"], folder, **options)
+    inputs, folder = job["inputs"], job["outputs"]["folder"]
+    return answer_samples(inputs["prompts"], inputs["teacher"], folder, **job["settings"])
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ Row = dict[str, Any]
 logger = logging.getLogger(__name__)
 
 PREDICTIONS = "predictions.jsonl"
-PARTIAL_PREDICTIONS = "predictions.partial.jsonl"
 # The keys of a prediction that depend only on the generated text, not on the run.
 _GENERATED = ("output", "output_tokens", "new_output_tokens", "steps", "finished")
 
@@ -40,11 +39,11 @@ def predict_and_score(
     prompts: list[str],
     score: Callable[[list[Row]], tuple[dict[str, Any], dict[str, Any]]],
 ) -> Measurement:
-    """Continue each prompt up to a line feed, score the outputs and write predictions; resumable.
+    """Continue each prompt up to a line feed, score the outputs and write predictions.
 
-    Outputs of equal prompts are reused from runs of this task with a lower number, complete or
-    interrupted, if the cell, the code, the engine, the precision and the decoding settings are the
-    same, and runs are redrawn. Runs with higher numbers are not used, so that the reused outputs do
+    Outputs of equal prompts are reused from runs of this task with a lower number, if the cell, the
+    code, the engine, the precision and the decoding settings are the same, and runs are redrawn.
+    Runs with higher numbers are not used, so that the reused outputs do
     not depend on the order in which runs were computed.
 
     Each prompt has an example, with `id`, `source`, `reference` and any other keys. A row of
@@ -69,19 +68,24 @@ def predict_and_score(
     texts = dict(zip(keys, prompts, strict=True))
     reused = {}
     if getattr(settings, "redraw", True):
-        reused = {key: row for key, row in _earlier_outputs(job, new) if key in texts}
+        reused = {key: row for key, row in _earlier_outputs(job) if key in texts}
         logger.info("%d of %d prompts are reused", len(reused), len(texts))
-    partial = Path(job["outputs"]["folder"], PARTIAL_PREDICTIONS)
     generated = generate(
         model,
         tokenizer,
         {key: text for key, text in texts.items() if key not in reused},
         batch_size=settings.batch_size,
-        partial=partial,
-        identity=identity,
         **decoding,
     )
-    outputs = reused | {key: _described(vars(text), new) for key, text in generated.items()}
+    outputs = dict(reused)
+    for key, text in generated.items():
+        outputs[key] = {
+            "output": text.text,
+            "output_tokens": len(text.tokens),
+            "new_output_tokens": sum(token in new for token in text.tokens),
+            "steps": text.steps,
+            "finished": text.finished,
+        }
     rows = [
         {
             **example,
@@ -95,7 +99,6 @@ def predict_and_score(
     ]
     metrics, details = score(rows)
     write_jsonl(job["outputs"]["predictions"], rows)
-    partial.unlink()
     names = ("prompt_tokens", "new_prompt_tokens", "output_tokens", "new_output_tokens")
     tokens = {name: sum(row[name] for row in rows) for name in names}
     n_outputs = max(tokens["output_tokens"], 1)
@@ -129,27 +132,13 @@ def _engine(model: PreTrainedModel | VllmModel) -> str:
     return model.name if isinstance(model, VllmModel) else "transformers"
 
 
-def _earlier_outputs(job: dict[str, Any], new: frozenset[int]) -> Iterator[tuple[str, Row]]:
+def _earlier_outputs(job: dict[str, Any]) -> Iterator[tuple[str, Row]]:
     """`generation` -> output, for the runs of this task with a lower number."""
     folder = Path(job["outputs"]["folder"])
     for number in range(job["run"]):
-        run = folder.with_name(f"run-{number}")
-        for row in read_jsonl(run / PARTIAL_PREDICTIONS, skip_incomplete=True)[1:]:
-            yield row["id"], _described(row, new)
-        for row in read_jsonl(run / PREDICTIONS, skip_incomplete=True):
+        for row in read_jsonl(folder.with_name(f"run-{number}") / PREDICTIONS):
             if "generation" in row:
                 yield row["generation"], {name: row[name] for name in _GENERATED}
-
-
-def _described(generated: dict[str, Any], new: frozenset[int]) -> Row:
-    """The keys of a prediction that describe a generated text."""
-    return {
-        "output": generated["text"],
-        "output_tokens": len(generated["tokens"]),
-        "new_output_tokens": sum(token in new for token in generated["tokens"]),
-        "steps": generated["steps"],
-        "finished": generated["finished"],
-    }
 
 
 def _digest(text: str) -> str:

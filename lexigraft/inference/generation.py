@@ -1,12 +1,8 @@
-"""Generation in batches that ends at stop strings and resumes after an interruption."""
+"""Generation in batches that ends at stop strings."""
 
-import hashlib
-import json
-import logging
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,17 +14,13 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from lexigraft.artifacts.atomic import write_jsonl
-from lexigraft.artifacts.records import read_jsonl
 from lexigraft.errors import UserError
 from lexigraft.inference.batch_sizes import default_prompts, generation_limits, run_batches
 from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, shared_prefix
 from lexigraft.inference.stop_strings import StopStrings
 from lexigraft.inference.text_encoding import encode
-from lexigraft.inference.vllm_model import PROMPTS_PER_CALL, VllmModel
+from lexigraft.inference.vllm_model import VllmModel
 from lexigraft.source.positions import positions_of
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,8 +40,6 @@ def generate(
     *,
     max_new_tokens: int,
     batch_size: int | None = None,
-    partial: Path,
-    identity: str,
     stop: Sequence[str] = ("\n",),
     skip_empty: bool = False,
     beams: int = 1,
@@ -69,11 +59,6 @@ def generate(
         Id -> prompt text, tokenized like the texts of training.
     batch_size
         Maximum prompts of a batch; the default depends on the device.
-    partial
-        JSON Lines file for finished outputs, written after each batch. If it has outputs for the
-        same `identity`, prompts and limits, these are not generated again. The caller removes it.
-    identity
-        What else determines the outputs, such as a digest of the model.
     stop
         Strings that end a text, by default a line feed, exactly before the string. After one that
         spans several tokens, transformers generates up to the limit; the text is cut afterwards.
@@ -102,19 +87,11 @@ def generate(
     vllm = model if isinstance(model, VllmModel) else None
     if beams > 1 and vllm:
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
-    work = [identity, list(prompts.items()), max_new_tokens, list(stop), skip_empty, beams]
-    header = {"digest": hashlib.sha256(json.dumps(work).encode()).hexdigest()}
-    earlier, *rows = read_jsonl(partial, skip_incomplete=True) or [None]
-    rows = rows if earlier == header else []
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    write_jsonl(partial, [header, *rows])  # without an incomplete line
-    done = {row.pop("id"): GeneratedText(**row) for row in rows}
-    if done:
-        logger.info("%s: resuming with %d of %d outputs", partial, len(done), len(prompts))
+    done: dict[str, GeneratedText] = {}
     stops, ends = StopStrings(tokenizer, stop), end_tokens(model, tokenizer)
     stop_tokens = sorted(ends if skip_empty else stops.tokens | ends)
     prefix: SharedPrefix | None = None
-    groups = [list(prompts)]
+    groups = [list(prompts)] if prompts else []
     if not vllm:
         groups = group_by_prefix(encoded, 2 * (batch_size or default_prompts(model)))
 
@@ -130,28 +107,18 @@ def generate(
         options |= {"padding": padding_token(tokenizer), "prefix": prefix, "beams": beams}
         return continue_greedily(model, batch, **options).tolist()
 
-    with (
-        partial.open("a", encoding="utf-8", newline="\n") as file,
-        tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress,
-    ):
-        progress.update(len(done))
+    with tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress:
         for group in groups:
-            unfinished = [name for name in group if name not in done]
-            unfinished.sort(key=length, reverse=True)
-            if not unfinished:
-                continue
-            max_tokens, max_prompts = math.inf, float(PROMPTS_PER_CALL)
+            group.sort(key=length, reverse=True)
+            max_tokens = max_prompts = math.inf
             if not vllm:
                 prefix = shared_prefix(model, [encoded[name] for name in group], max_new_tokens)
-                longest = length(unfinished[0])
+                longest = length(group[0])
                 max_tokens, max_prompts = generation_limits(model, longest, batch_size)
             limits = {"max_tokens": max_tokens / beams, "max_items": max_prompts}
-            batches = run_batches(unfinished, length, continue_batch, **limits)
-            for batch, rows in batches:
+            for batch, rows in run_batches(group, length, continue_batch, **limits):
                 for name, ids in zip(batch, rows, strict=True):
                     done[name] = cut(tokenizer, ids, stops, ends, skip_empty)
-                    file.write(json.dumps({"id": name, **asdict(done[name])}) + "\n")
-                file.flush()
                 progress.update(len(batch))
     return {name: done[name] for name in prompts}
 

@@ -1,6 +1,7 @@
 """Generation with vLLM, which forms batches itself."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,6 @@ from transformers import GenerationConfig
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
 from lexigraft.source.model import load_config
-
-# vLLM processes about this many prompts at once; outputs are saved after each call.
-PROMPTS_PER_CALL = 256
 
 
 class VllmModel:
@@ -76,7 +74,7 @@ class VllmModel:
             temperature=0.0, max_tokens=max_new_tokens, stop=list(stop), stop_token_ids=stop_tokens
         )
         outputs = self._engine.generate(
-            [{"prompt_token_ids": ids} for ids in prompts], settings, use_tqdm=False
+            [{"prompt_token_ids": ids} for ids in prompts], settings, use_tqdm=sys.stderr.isatty()
         )
         return [list(output.outputs[0].token_ids) for output in outputs]
 

@@ -6,11 +6,9 @@ teacher's continuations of the prompts of task samples. It needs no common vocab
 
 import logging
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lexigraft.artifacts.cards import sha256_of
 from lexigraft.corpus.sample_file import read_samples, write_samples
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
@@ -29,7 +27,6 @@ def answer_samples(
     *,
     max_new_tokens: int,
     batch_size: int | None = None,
-    versions: Mapping[str, int] | None = None,
 ) -> tuple[list[str], dict[str, Any]]:
     """Write samples with the teacher's answers: greedy, up to the end of a line or text.
 
@@ -39,8 +36,7 @@ def answer_samples(
 
     `prompts` is a `samples.jsonl` (see `corpus.sample_file`), whose answers the teacher does not
     read, and `teacher` a source model under `results/source/`. `samples.jsonl` is written into
-    `folder`; an interrupted run resumes from the answers there, unless one of the job's `versions`
-    has changed.
+    `folder`.
 
     Returns the files written, and counts for the card: all `prompts`, and those left out as
     `too_long`, `empty` and `unfinished`. Raises a UserError if no answer is left.
@@ -61,16 +57,8 @@ def answer_samples(
         for number, (text, ids) in enumerate(zip(texts, encode(tokenizer, texts), strict=True))
         if len(ids) + max_new_tokens <= limit
     }
-    partial = Path(folder) / "answers.partial.jsonl"
-    answers = generate(
-        model,
-        tokenizer,
-        fitting,
-        max_new_tokens=max_new_tokens,
-        batch_size=batch_size,
-        partial=partial,
-        identity=f"{sha256_of(Path(teacher) / 'card.json')} {versions} {model.dtype}",
-    )
+    options: Any = {"max_new_tokens": max_new_tokens, "batch_size": batch_size}
+    answers = generate(model, tokenizer, fitting, **options)
     facts = {
         "prompts": len(samples),
         "too_long": len(samples) - len(fitting),
@@ -88,6 +76,4 @@ def answer_samples(
             f"samples.teacher: {source.name} gave no complete answer to any of {len(samples)} "
             f"prompts ({facts}); raise max_new_tokens, or specify another teacher"
         )
-    files = write_samples(folder, answered)
-    partial.unlink()
-    return files, facts
+    return write_samples(folder, answered), facts

@@ -74,7 +74,7 @@ def test_exactly_new_tokens_are_generated_for_every_prompt(model, byte_tokenizer
 
 
 def test_answers_are_those_of_the_task_and_all_their_tokens_and_seconds_count(
-    model, byte_tokenizer, job, monkeypatch, tmp_path
+    model, byte_tokenizer, job, monkeypatch
 ):
     """By the formula of the paper: generated tokens by the time of reading and writing."""
     tokenizer, inner, seconds = byte_tokenizer(), speed.time_pass, []
@@ -91,12 +91,11 @@ def test_answers_are_those_of_the_task_and_all_their_tokens_and_seconds_count(
     Path(job["inputs"]["tokenizer"], "vocabulary.json").write_text(json.dumps(described))
     # Let half of the answers end early: at a token that the model likes in them.
     prompts = dict(enumerate(evaluate(model, tokenizer, job).details["prompts"]))
-    options = {"max_new_tokens": 12, "partial": tmp_path / "partial.jsonl"}
-    liked = generate(model, tokenizer, prompts, identity="1", **options)[0].tokens[-1]
+    liked = generate(model, tokenizer, prompts, max_new_tokens=12)[0].tokens[-1]
     model.generation_config.eos_token_id = [0, liked]
     seconds.clear()
     metrics = evaluate(model, tokenizer, job).metrics
-    answers = generate(model, tokenizer, prompts, identity="2", **options).values()
+    answers = generate(model, tokenizer, prompts, max_new_tokens=12).values()
     assert len(seconds) == 3 and min(answer.steps for answer in answers) < 12
     rate = sum(answer.steps for answer in answers) / median(seconds)
     assert metrics["answer_tokens_per_second_batch_2"] == pytest.approx(rate)

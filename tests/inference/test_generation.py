@@ -22,34 +22,19 @@ PROMPTS = {
 }
 
 
-class Counting:
-    """Stands in for `model.generate`: counts the calls, and fails at one of them."""
-
-    def __init__(self, model, monkeypatch, fail_at: int | None = None):
-        self.calls, self.fail_at, self.inner = 0, fail_at, model.generate
-        monkeypatch.setattr(model, "generate", self)
-
-    def __call__(self, *arguments, **options):
-        if self.calls == self.fail_at:
-            raise KeyboardInterrupt
-        self.calls += 1
-        return self.inner(*arguments, **options)
-
-
 @pytest.fixture
 def model(varied_llama):
     return varied_llama
 
 
 @pytest.fixture
-def run(model, byte_tokenizer, tmp_path):
+def run(model, byte_tokenizer):
     """Generate for PROMPTS with the tiny model; keywords override."""
 
     def run(**options):
-        given = {"max_new_tokens": 12, "batch_size": 2, "identity": "cell", **options}
-        partial = given.pop("partial", tmp_path / "out" / "partial.jsonl")
+        given = {"max_new_tokens": 12, "batch_size": 2, **options}
         prompts = given.pop("prompts", PROMPTS)
-        return generate(model, byte_tokenizer(), prompts, partial=partial, **given)
+        return generate(model, byte_tokenizer(), prompts, **given)
 
     return run
 
@@ -69,8 +54,8 @@ def test_every_row_of_a_padded_batch_is_the_naive_greedy_continuation(model, byt
     assert rows.tolist() == [naive_greedy(model, ids, 10) for ids in encoded]
 
 
-def test_texts_do_not_depend_on_the_batch_size(run, tmp_path):
-    alone = run(batch_size=1, partial=tmp_path / "alone.jsonl")
+def test_texts_do_not_depend_on_the_batch_size(run):
+    alone = run(batch_size=1)
     assert run(batch_size=3) == alone
     assert any(output.text for output in alone.values())
 
@@ -92,17 +77,17 @@ def test_batches_that_do_not_fit_into_memory_are_halved_and_the_texts_are_the_sa
         return inner(ids, **options)
 
     monkeypatch.setattr(model, "generate", generate)
-    assert run(batch_size=5, identity="again") == whole
+    assert run(batch_size=5) == whole
     assert sizes[:3] == [5, 2, 1] and sum(sizes[2:]) == len(PROMPTS)
     assert [record.message[-10:] for record in caplog.records] == ["120 tokens", " 48 tokens"]
     with pytest.raises(torch.OutOfMemoryError):
         run(prompts={"big": "x" * 41})
 
 
-def test_sampling_and_penalties_of_the_model_are_ignored_and_restored(model, run, tmp_path):
+def test_sampling_and_penalties_of_the_model_are_ignored_and_restored(model, run):
     plain = run()
     model.generation_config.update(do_sample=True, temperature=5.0, repetition_penalty=3.0)
-    assert run(partial=tmp_path / "other.jsonl") == plain
+    assert run() == plain
     assert model.generation_config.repetition_penalty == 3.0
 
 
@@ -116,7 +101,7 @@ def scripted(model, monkeypatch, rows: list[list[int]]):
 
 
 def test_a_text_ends_exactly_before_a_stop_string_even_within_tokens(
-    model, byte_tokenizer, monkeypatch, tmp_path
+    model, byte_tokenizer, monkeypatch
 ):
     tokenizer = byte_tokenizer((".", "Ċ"), (".Ċ", "a"), ("o", "Ċ"), ("Q", ":"))
     names = ("a", "b", ".Ċa", "n", "oĊ", "Q:")
@@ -126,15 +111,12 @@ def test_a_text_ends_exactly_before_a_stop_string_even_within_tokens(
         (["\nQ:", "\n\n"], [n, o, q, a, a], GeneratedText("no", [n, o], 3, finished=True)),
     ):
         scripted(model, monkeypatch, [row])
-        options = {"max_new_tokens": 5, "batch_size": 1, "identity": "", "stop": stop}
-        partial = tmp_path / "partial.jsonl"
-        found = generate(model, tokenizer, {"x": "p"}, partial=partial, **options)
+        options = {"max_new_tokens": 5, "batch_size": 1, "stop": stop}
+        found = generate(model, tokenizer, {"x": "p"}, **options)
         assert found == {"x": expected}
 
 
-def test_the_output_contains_neither_line_feed_nor_end_token(
-    model, byte_tokenizer, monkeypatch, tmp_path
-):
+def test_the_output_contains_neither_line_feed_nor_end_token(model, byte_tokenizer, monkeypatch):
     tokenizer = byte_tokenizer()
     a, newline = (tokenizer.convert_tokens_to_ids(token) for token in ("a", "Ċ"))
     rows = [[a, newline, a, a], [a, a, 0, a], [newline, a, a, a], [a, a, a, a]]
@@ -145,8 +127,6 @@ def test_the_output_contains_neither_line_feed_nor_end_token(
         {"w": "p", "x": "p", "y": "p", "z": "p"},
         max_new_tokens=4,
         batch_size=4,
-        partial=tmp_path / "partial.jsonl",
-        identity="",
     )
     assert list(outputs.values()) == [
         GeneratedText("a", [a], 2, finished=True),
@@ -156,9 +136,9 @@ def test_the_output_contains_neither_line_feed_nor_end_token(
     ]
 
 
-def test_each_row_of_a_batch_ends_at_its_own_stop_string(run, tmp_path):
+def test_each_row_of_a_batch_ends_at_its_own_stop_string(run):
     # What the model writes where nothing but the limit ends a text.
-    outputs = run(stop=[], max_new_tokens=40, partial=tmp_path / "free.jsonl")
+    outputs = run(stop=[], max_new_tokens=40)
     free = {name: output.text for name, output in outputs.items()}
     pairs = {text[at : at + 2] for text in free.values() for at in range(4, len(text) - 1)}
     stop = sorted(pair for pair in pairs if pair.isascii() and pair.isprintable())[:3]
@@ -170,44 +150,6 @@ def test_each_row_of_a_batch_ends_at_its_own_stop_string(run, tmp_path):
         ended += bool(places)
         assert outputs[name].text == expected
     assert ended
-
-
-@pytest.mark.fault(
-    "kill",
-    "generation is interrupted between two batches or while a line is written",
-    "it resumes and produces identical texts; a truncated line is generated again",
-)
-def test_an_interrupted_run_resumes_with_identical_outputs(model, run, monkeypatch, tmp_path):
-    whole = run(partial=tmp_path / "whole.jsonl")
-    with monkeypatch.context() as patch:
-        counting = Counting(model, patch, fail_at=2)
-        with pytest.raises(KeyboardInterrupt):
-            run()
-        assert counting.calls == 2
-    counting = Counting(model, monkeypatch)
-    assert run() == whole
-    assert counting.calls == 1  # three batches in all, two were finished
-    assert run() == whole  # a finished run is not generated again, except for half a line
-    assert counting.calls == 1
-    partial = tmp_path / "out" / "partial.jsonl"
-    partial.write_bytes(partial.read_bytes()[:-7])
-    assert run() == whole
-    assert counting.calls == 2
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"identity": "another cell"},
-        {"prompts": {**PROMPTS, "tiny": "a"}},
-        {"stop": ["\n\n"]},
-    ],
-)
-def test_outputs_of_other_prompts_or_models_are_not_reused(model, run, monkeypatch, change):
-    run()
-    counting = Counting(model, monkeypatch)
-    run(**change)
-    assert counting.calls == 3
 
 
 @pytest.mark.bad_input(
@@ -237,7 +179,7 @@ def test_with_a_beam_for_every_token_the_most_likely_pair_is_found(varied_llama,
     assert pair == [best // tokens, best % tokens]
 
 
-def test_vllm_with_beams_is_refused(byte_tokenizer, tmp_path, monkeypatch):
+def test_vllm_with_beams_is_refused(byte_tokenizer, monkeypatch):
     class Engine:
         config = SimpleNamespace(get_text_config=lambda: None)
 
@@ -245,7 +187,6 @@ def test_vllm_with_beams_is_refused(byte_tokenizer, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="set beams to 1"):
         generate(
             Engine(), byte_tokenizer(), BEAMED, max_new_tokens=2, batch_size=1, beams=2,
-            partial=tmp_path / "partial.jsonl", identity="",
         )  # fmt: skip
 
 
@@ -263,29 +204,10 @@ def test_all_end_tokens_of_tokenizer_and_model_end_a_text(model, byte_tokenizer)
     assert end_tokens(model, byte_tokenizer()) == {0, 5, 9}
 
 
-@pytest.mark.fault(
-    "kill",
-    "generation is interrupted between two batches or while a line is written",
-    "it resumes and produces identical texts; a truncated line is generated again",
-)
-def test_an_incomplete_last_line_is_generated_again(model, run, monkeypatch, tmp_path):
-    whole = run()
-    partial = tmp_path / "out" / "partial.jsonl"
-    partial.write_bytes(partial.read_bytes()[:-7])
-    counting = Counting(model, monkeypatch)
-    assert run() == whole
-    assert counting.calls == 1
-    assert run() == whole
-    assert counting.calls == 1
-
-
-def test_texts_of_beam_search_do_not_depend_on_the_batch_size(
-    varied_llama, byte_tokenizer, tmp_path
-):
+def test_texts_of_beam_search_do_not_depend_on_the_batch_size(varied_llama, byte_tokenizer):
     found = [
         generate(
             varied_llama, byte_tokenizer(), BEAMED, max_new_tokens=6, batch_size=size, beams=3,
-            partial=tmp_path / f"{size}.jsonl", identity="",
         )
         for size in (1, 3, 4)
     ]  # fmt: skip

@@ -106,8 +106,6 @@ def test_the_prefix_is_processed_once(varied_llama, byte_tokenizer, monkeypatch,
         PROMPTS,
         max_new_tokens=3,
         batch_size=2,
-        partial=tmp_path / "partial.jsonl",
-        identity="",
     )
     prefix = 1 + len(SHOTS.encode())  # with the start token
     assert read[0] == (1, prefix)

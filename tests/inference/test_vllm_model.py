@@ -24,32 +24,17 @@ def folder(varied_llama, byte_tokenizer, tmp_path):
     return tmp_path / "model"
 
 
-def written(model, tokenizer, partial, **options):
-    given = {"max_new_tokens": 20, "batch_size": 2, "identity": "", **options}
-    return generate(model, tokenizer, PROMPTS, partial=partial, **given)
+def written(model, tokenizer, **options):
+    return generate(model, tokenizer, PROMPTS, **{"max_new_tokens": 20, "batch_size": 2, **options})
 
 
 @pytest.mark.parametrize("stop", [["\n"], ["\n", "aa"], []])
-def test_the_same_texts_as_by_transformers(
-    vllm, folder, varied_llama, byte_tokenizer, tmp_path, stop
-):
+def test_the_same_texts_as_by_transformers(vllm, folder, varied_llama, byte_tokenizer, stop):
     tokenizer = byte_tokenizer()
-    expected = written(varied_llama, tokenizer, tmp_path / "a.jsonl", stop=stop)
+    expected = written(varied_llama, tokenizer, stop=stop)
     model = VllmModel(folder, torch.float32)
-    assert written(model, tokenizer, tmp_path / "b.jsonl", stop=stop) == expected
+    assert written(model, tokenizer, stop=stop) == expected
     assert any(output.text for output in expected.values())
-
-
-def test_finished_outputs_are_not_generated_again(
-    vllm, folder, byte_tokenizer, monkeypatch, tmp_path
-):
-    monkeypatch.setattr("lexigraft.inference.generation.PROMPTS_PER_CALL", 3)
-    partial, model = tmp_path / "partial.jsonl", VllmModel(folder, torch.float32)
-    whole = written(model, byte_tokenizer(), partial)
-    assert LLM.instances[0].batch_sizes == [3, 1]
-    partial.write_bytes(partial.read_bytes()[:-7])
-    assert written(model, byte_tokenizer(), partial) == whole
-    assert LLM.instances[0].batch_sizes == [3, 1, 1]
 
 
 def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
@@ -62,15 +47,13 @@ def test_a_prompt_beyond_the_context_is_refused_before_vllm_starts(
             {"big": "x" * 600},
             max_new_tokens=1,
             batch_size=1,
-            partial=tmp_path / "partial.jsonl",
-            identity="",
         )
     assert LLM.instances == []
 
 
 def test_the_process_of_vllm_ends_when_the_model_is_closed(vllm, folder, byte_tokenizer, tmp_path):
     model = VllmModel(folder, torch.float32)
-    written(model, byte_tokenizer(), tmp_path / "partial.jsonl")
+    written(model, byte_tokenizer())
     assert LLM.running == {str(folder)}
     model.close()
     assert not LLM.running
@@ -80,10 +63,10 @@ def test_a_text_that_vllm_would_truncate_is_refused(
     vllm, folder, byte_tokenizer, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(LLM, "fitting", 40)
-    model, partial = VllmModel(folder, torch.float32), tmp_path / "partial.jsonl"
+    model = VllmModel(folder, torch.float32)
     with pytest.raises(UserError, match="of 40 tokens, but a prompt with max_new_tokens has 42"):
-        written(model, byte_tokenizer(), partial)
-    assert written(model, byte_tokenizer(), partial, max_new_tokens=17)
+        written(model, byte_tokenizer())
+    assert written(model, byte_tokenizer(), max_new_tokens=17)
 
 
 def test_a_missing_vllm_is_refused(folder, monkeypatch):

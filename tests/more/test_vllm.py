@@ -139,7 +139,7 @@ def across_tokens(tokenizer, outputs) -> list[str]:
 def written(folder, prompts, stop, place):
     """What transformers writes."""
     model, tokenizer = load_model(folder, torch.float32), load_tokenizer(folder)
-    options = {"max_new_tokens": NEW_TOKENS, "partial": place / "partial.jsonl", "identity": ""}
+    options = {"max_new_tokens": NEW_TOKENS}
     return generate(model, tokenizer, prompts, stop=stop, **options)
 
 

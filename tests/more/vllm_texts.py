@@ -30,7 +30,7 @@ def main(job_file: str, out: str) -> None:
         outputs = {
             stop: generate(
                 model, tokenizer, job["prompts"], max_new_tokens=job["max_new_tokens"],
-                stop=strings, partial=Path(f"{out}-{name}-{stop}.jsonl"), identity="",
+                stop=strings,
             )
             for stop, strings in job["stops"][name].items()
         }  # fmt: skip

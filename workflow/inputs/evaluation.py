@@ -16,7 +16,7 @@ from workflow.inputs.rule import Output, Wildcards, output
 from workflow.inputs.source import package_of, sentence_encoder
 from workflow.study import Study, in_repository, once
 
-# Queues limit the time of a job; the next attempt resumes where it stopped.
+# Queues limit the time of a job; the next attempt goes on with the first incomplete run.
 _MOST_MINUTES = 24 * 60
 
 # ---- tasks on cells -----------------------------------------------------------------------------

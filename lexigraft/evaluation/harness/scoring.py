@@ -1,37 +1,29 @@
-"""Score a model on one task of the harness, with the harness's own metrics; can be resumed."""
+"""Score a model on one task of the harness, with the harness's own metrics."""
 
-import hashlib
 import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lm_eval
 import torch
-from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lexigraft.artifacts.atomic import write_lines
-from lexigraft.artifacts.records import read_jsonl
 from lexigraft.evaluation.harness.benchmarks import DATA, load_task, stored_data_sets
 from lexigraft.inference.batch_sizes import default_prompts, texts_with_logits
 from lexigraft.source.document_start import start_ids
 
 logger = logging.getLogger(__name__)
-_CHUNK = 1024  # requests that are answered and stored together: about 250 questions
-_PARTIAL = "likelihoods-{}.partial.jsonl"
-
-
 Scored = tuple[dict[str, float], list[dict[str, Any]], dict[str, Any]]  # see `score`
 
 
 def score(
-    model: "ResumableModel",
+    model: "CellModel",
     folder: str | Path,
     *,
     shots: int,
@@ -120,23 +112,19 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
     }
 
 
-class ResumableModel(HFLM):
+class CellModel(HFLM):
     """The harness's wrapper of transformers models for a cell's `model` and `tokenizer`.
 
     Nothing is exported. Log-likelihoods are summed in float32, whatever the model's precision, for
     batches of at most `batch_size` answers (None: the default number), or fewer if only these fit
-    into GPU memory. Answers are stored in `folder` until `remove_partial`; `identity` is whatever
-    determines the answers apart from the questions, such as a digest of the model.
+    into GPU memory.
     """
 
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
-        *,
         batch_size: int | None,
-        folder: str | Path,
-        identity: str,
     ):
         # The harness fails for a tokenizer with neither BOS nor EOS, one of which it puts before an
         # answer without a question.
@@ -148,28 +136,6 @@ class ResumableModel(HFLM):
             prefix_token_id=None if has_roles else (start_ids(tokenizer) or [0])[0],
         )
         self.max_answers = batch_size or default_prompts(model)
-        self.folder, self.identity = Path(folder), f"{identity} {batch_size}"
-
-    def loglikelihood(
-        self, requests: list[Instance], disable_tqdm: bool = False
-    ) -> list[tuple[float, bool]]:
-        """Log-likelihood of each continuation given its context, and whether it is the greedy one.
-
-        Requests are answered in chunks, which are stored: the same requests are not repeated.
-        """
-        arguments = json.dumps([self.identity, [request.args for request in requests]])
-        digest = hashlib.sha256(arguments.encode()).hexdigest()[:16]
-        file = self.folder / _PARTIAL.format(digest)
-        done: list[Any] = read_jsonl(file, skip_incomplete=True)
-        write_lines(file, map(json.dumps, done))  # without an incomplete last line
-        chunks = range(0, len(requests), _CHUNK)
-        with file.open("a", encoding="utf-8") as partial:
-            for first in tqdm(chunks[len(done) :], desc="score", unit="chunk", disable=None):
-                chunk = super().loglikelihood(requests[first : first + _CHUNK], disable_tqdm=True)
-                done.append([(float(value), bool(greedy)) for value, greedy in chunk])
-                partial.write(json.dumps(done[-1]) + "\n")
-                partial.flush()
-        return [(value, greedy) for chunk in done for value, greedy in chunk]
 
     def _loglikelihood_tokens(self, requests, disable_tqdm=False, override_bs=None):
         """The harness's method, in batches that fit into memory."""
@@ -178,7 +144,8 @@ class ResumableModel(HFLM):
             longest = min(max(lengths), self.max_length + 1)
             self.batch_size_per_gpu = texts_with_logits(self.model, longest, self.max_answers)
             try:
-                return super()._loglikelihood_tokens(requests, disable_tqdm, override_bs)
+                quiet = disable_tqdm or not sys.stderr.isatty()
+                return super()._loglikelihood_tokens(requests, quiet, override_bs)
             except torch.OutOfMemoryError:
                 if self.batch_size_per_gpu == 1:
                     raise
@@ -190,8 +157,3 @@ class ResumableModel(HFLM):
                 self.max_answers,
             )
         return []
-
-    def remove_partial(self) -> None:
-        """Remove the stored answers, which are no longer needed once the scores are written."""
-        for file in self.folder.glob(_PARTIAL.format("*")):
-            file.unlink()

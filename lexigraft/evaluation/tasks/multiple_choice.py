@@ -36,20 +36,13 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """
     from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.evaluation.harness.benchmarks import HARNESS
-    from lexigraft.evaluation.harness.scoring import ResumableModel, score
-    from lexigraft.evaluation.predictions import model_digest
+    from lexigraft.evaluation.harness.scoring import CellModel, score
     from lexigraft.evaluation.texts import draw
     from lexigraft.randomness import seed_from
 
     settings = read_settings(MultipleChoiceSettings, job)
     # A copy, since the harness gives its tokenizer a padding token.
-    resumable = ResumableModel(
-        model,
-        copy.deepcopy(tokenizer),
-        batch_size=settings.batch_size,
-        folder=job["outputs"]["folder"],
-        identity=model_digest(job, model),
-    )
+    cell_model = CellModel(model, copy.deepcopy(tokenizer), settings.batch_size)
     seed = seed_from(*job["seed"], "shots")
 
     def drawn(task: str, count: int) -> list[int] | None:
@@ -62,7 +55,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     rows: list[dict[str, Any]] = []
     for test, folder in job["inputs"]["benchmarks"].items():
         metrics, examples, facts[test] = score(
-            resumable,
+            cell_model,
             folder,
             shots=settings.shots,
             by_length=settings.metric == "acc_norm",
@@ -85,7 +78,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     for test, metrics in adapted.items():
         scores[test] = {metric: metrics[metric] for metric in metrics if metric in common}
     write_jsonl(job["outputs"]["predictions"], rows)
-    resumable.remove_partial()
     details = {
         "signature": f"{settings.metric} of {HARNESS}, {settings.shots}-shot",
         "tests": facts,

@@ -16,12 +16,12 @@ def everything(task, count):
 
 
 @pytest.fixture
-def scored(answering, prepared, tmp_path):
+def scored(answering, prepared):
     """`scored(task, folder, shots)`: what the cell's model scores."""
-    from lexigraft.evaluation.harness.scoring import ResumableModel, score
+    from lexigraft.evaluation.harness.scoring import CellModel, score
 
     def run(task, folder, shots, draw=everything, by_length=False):
-        model = ResumableModel(*answering, batch_size=3, folder=tmp_path, identity="a cell")
+        model = CellModel(*answering, batch_size=3)
         options = {"by_length": by_length, "seed": SEED, "draw": draw}
         return score(model, prepared(task, folder), shots=shots, **options)
 
@@ -79,8 +79,8 @@ def test_a_cell_scores_what_the_harness_gives_it_by_hand(task, folder, shots, sc
     "GPU memory runs out while texts are generated or scored",
     "batches are halved; texts and scores are the same",
 )
-def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, tmp_path, monkeypatch):
-    from lexigraft.evaluation.harness.scoring import HFLM, ResumableModel, score
+def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, monkeypatch):
+    from lexigraft.evaluation.harness.scoring import HFLM, CellModel, score
 
     call, seen = HFLM._model_call, []
 
@@ -91,7 +91,7 @@ def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, tmp
         return call(self, inps, *rest, **named)
 
     def run(most):
-        model = ResumableModel(*answering, batch_size=most, folder=tmp_path, identity=f"{most}")
+        model = CellModel(*answering, batch_size=most)
         folder_of_task = prepared("arc_de", "okapi/arc_multilingual")
         options = {"shots": 0, "by_length": False, "seed": SEED, "draw": everything}
         return score(model, folder_of_task, **options)
@@ -102,58 +102,14 @@ def test_batches_that_do_not_fit_into_memory_are_halved(answering, prepared, tmp
     assert seen == [8, 4, *6 * [2]]
 
 
-@pytest.mark.fault(
-    "kill", "multiple-choice scoring is interrupted", "it resumes from the next chunk of questions"
-)
-def test_an_interrupted_run_goes_on_with_the_next_chunk(answering, prepared, tmp_path, monkeypatch):
-    from lexigraft.evaluation.harness import scoring
-    from lexigraft.evaluation.harness.scoring import score
-
-    monkeypatch.setattr(scoring, "_CHUNK", 4)
-    asked, stop_at = [], [2]
-    inner = scoring.HFLM.loglikelihood
-
-    def counted(self, requests, disable_tqdm=False):
-        if len(asked) + 1 == stop_at[0]:
-            raise KeyboardInterrupt
-        asked.append(len(requests))
-        return inner(self, requests, disable_tqdm)
-
-    monkeypatch.setattr(scoring.HFLM, "loglikelihood", counted)
-
-    def run(folder, identity="a cell"):
-        model = scoring.ResumableModel(*answering, batch_size=3, folder=folder, identity=identity)
-        folder_of_task = prepared("arc_de", "okapi/arc_multilingual")
-        options = {"shots": 0, "by_length": False, "seed": SEED, "draw": everything}
-        found = score(model, folder_of_task, **options)
-        return model, found
-
-    folder, other = tmp_path / "cell", tmp_path / "other"
-    folder.mkdir()
-    other.mkdir()
-    with pytest.raises(KeyboardInterrupt):
-        run(folder)
-    assert asked == [4]
-    stop_at[0] = 0
-    _, resumed = run(folder)
-    assert asked == [4, 4, 4]  # twelve answers, of which the first four were kept
-    assert resumed == run(other)[1]
-    # Another model's are not taken for its own.
-    asked.clear()
-    model, _ = run(folder, "another")
-    assert asked == [4, 4, 4]
-    model.remove_partial()
-    assert list(folder.iterdir()) == []
-
-
-def test_a_tokenizer_with_neither_bos_nor_eos_is_scored(special_tokenizer, tiny_llama, tmp_path):
+def test_a_tokenizer_with_neither_bos_nor_eos_is_scored(special_tokenizer, tiny_llama):
     """On which the harness itself fails."""
     from lm_eval.api.instance import Instance
 
-    from lexigraft.evaluation.harness.scoring import ResumableModel
+    from lexigraft.evaluation.harness.scoring import CellModel
 
     bare, model = special_tokenizer(), tiny_llama(300)
-    scored = ResumableModel(model, bare, batch_size=1, folder=tmp_path, identity="a cell")
+    scored = CellModel(model, bare, batch_size=1)
     [(found, _)] = scored.loglikelihood([Instance("loglikelihood", {}, ("one", " two"), 0)])
     question, both = (bare(text)["input_ids"] for text in ("one", "one two"))
     with torch.no_grad():
