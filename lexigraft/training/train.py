@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     # Store what changed.
     if rank() != 0:
         return
+    tokens = [int(sequences.tokens().sum()) for sequences in plan]
+    flops = sum(map(mul, progress.flops_per_token, tokens))  # of all forward passes
     embeddings: Any = model.get_input_embeddings()
     head: Any = model.get_output_embeddings()
     _store_checkpoints(cell, checkpoints, steps, retained, training_log, checksums)
@@ -229,11 +232,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         samples=sample_counts(plan),
         **({"lora_left_out": lora_left_out} if lora_left_out else {}),
         document_start=document_start(tokenizer),
-        flops_per_token=progress.flops_per_token,
-        flops_per_batch=[
-            flops * phase.batch_sequences * phase.length
-            for flops, phase in zip(progress.flops_per_token, phases, strict=True)
-        ],
+        flops_per_token=flops / sum(tokens) if plan else None,
+        flops_per_batch=flops / sum(steps) if plan else None,
         **summarize_run(training_log),
     )
     shutil.rmtree(cell.folder / "checkpoints")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.tracking import TensorBoardTracker, WandBTracker
 from tqdm import tqdm
 from transformers import PreTrainedModel, TrainerCallback
 
@@ -200,27 +201,21 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
     service = setting("report_to")
     if service in (None, "none"):
         return lambda line: None
+    tracker: Any
+    if service == "wandb":
+        project = os.environ.get("WANDB_PROJECT", "lexigraft")
+        tracker = WandBTracker(project, name=name, dir=str(folder), reinit="finish_previous")
+    else:
+        # What was reported after that step, or by another job in the same folder, is hidden.
+        tracker = TensorBoardTracker(service, str(folder), purge_step=step + 1 if step else 0)
     try:
-        if service == "wandb":
-            import wandb
-
-            project = os.environ.get("WANDB_PROJECT", "lexigraft")
-            try:
-                run = wandb.init(
-                    project=project, name=name, dir=str(folder), reinit="finish_previous"
-                )
-            except wandb.Error as error:
-                raise UserError(f"report_to: wandb: {error}") from None
-        else:
-            from torch.utils.tensorboard import SummaryWriter
-
-            # What was reported after that step, or by another job in the same folder, is hidden.
-            purge_step = step + 1 if step else 0
-            writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge_step)
+        tracker.start()
     except ImportError:
         raise UserError(
             f"report_to: {service} is not installed; run `pip install {service}`, or unset it"
         ) from None
+    except Exception as error:  # of a kind that only the service has
+        raise UserError(f"report_to: {service}: {error}") from None
 
     def report(line: Line) -> None:
         group = "train" if line["event"] == "step" else line["event"]
@@ -229,12 +224,7 @@ def open_report(name: str, folder: Path, step: int) -> Callable[[Line], None]:
             for key, value in line.items()
             if isinstance(value, int | float) and key not in ("step", "steps")
         }
-        if service == "wandb":
-            run.log(numbers, step=line["step"])
-            return
-        for key, value in numbers.items():
-            writer.add_scalar(key, value, line["step"])
-        writer.flush()
+        tracker.log(numbers, step=line["step"])
 
     return report
 

@@ -60,6 +60,8 @@ def test_training_lowers_the_loss_on_training_and_heldout_text(train, phase, tie
     card = json.loads((folder / "card.json").read_text())
     assert card["heldout_after"] == curve[-1]["bits_per_byte"]
     assert card["steps"] == len(steps) and card["tokens"] == steps[-1]["tokens"]
+    per_batch = card["flops_per_token"] * card["tokens"] / card["steps"]
+    assert card["flops_per_batch"] == pytest.approx(per_batch) and per_batch > 0
     assert not (folder / "checkpoints").exists()
 
 

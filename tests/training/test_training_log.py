@@ -162,8 +162,8 @@ def test_a_service_receives_the_lines_of_the_log(
         def __init__(self, folder, purge_step):
             begun.append((folder, purge_step))
 
-        def add_scalar(self, name, value, step):
-            sent[name, step] = value
+        def add_scalar(self, name, value, global_step):
+            sent[name, global_step] = value
 
         def flush(self):
             pass
