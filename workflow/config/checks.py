@@ -261,7 +261,7 @@ def _check_sources(study: Study) -> None:
                     f"not fit source '{source}', a {predicts} language model; use objective "
                     f"{' or '.join(fitting)}, or put the source in a separate block of cells"
                 )
-            if predicts == MASKED and "adapter" in phase["trainable"]:
+            if predicts == MASKED and "adapter" in phase.trainable:
                 raise UserError(
                     f"strategies.{strategy}.phases[{number}].trainable: an adapter is for causal "
                     "models; for an encoder, train embeddings and head themselves"
