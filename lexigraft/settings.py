@@ -78,6 +78,17 @@ class KeyedError(ValueError):
         self.key = key
 
 
+def required(description: str, **bounds: Any) -> Any:
+    """A field that the user has to set."""
+    return Field(description=description, **bounds)
+
+
+def default(value: Any, description: str, **bounds: Any) -> Any:
+    """A field with a default, which a class or a function returns."""
+    given = {"default_factory" if callable(value) else "default": value}
+    return Field(**given, description=description, **bounds)
+
+
 def optional(description: str, **bounds: Any) -> Any:
     """A field without a default: if the user does not set it, plain data does not have the key."""
     return Field(None, description=description, json_schema_extra=_LEFT_OUT, **bounds)

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds
 from lexigraft.corpus.mixture import AmountForCell, text_amount_field
 from lexigraft.setting_types import Name
-from lexigraft.settings import Settings, optional
+from lexigraft.settings import Settings, default, optional, required
 from workflow.config.texts import Chosen, Unique
 
 
@@ -29,38 +29,29 @@ def _by_role(auxiliary: Any) -> Any:
 class InitializerConfig(Settings):
     """A method that initializes the embeddings of new tokens."""
 
-    method: str = Field(
-        description="a file of lexigraft/initialization/methods, such as `align` ([all of them]"
-        "(../docs/methods.md#initializers))"
-    )
+    method: str = required("name of the method ([all](../docs/methods.md#initializers))")
     auxiliary: Annotated[
         dict[str, str],
         BeforeValidator(_by_role, json_schema_input_type=str | dict[str, str] | None),
-    ] = Field(
-        default_factory=dict,
-        description="an entry of auxiliary.yaml that the method reads, or one for each role, such "
-        "as `{target: glove, source: glove}`. A single entry has the role `target`. `source` is "
-        "computed for the source's own tokens, every other role for the tokens of the cell's "
-        "vocabulary",
+    ] = default(
+        dict,
+        "an entry of auxiliary.yaml that the method reads, which has the role `target`; or one for "
+        "each role: `{target: glove, source: glove}`. `source` is computed for the source's own "
+        "tokens, all others for those of the cell's vocabulary",
     )
-    dictionary: bool = Field(
+    dictionary: bool = default(
         False,
-        description="whether the method reads the language's `dictionary`. `cw2v` can read it; "
-        "`dictionary-alignment` needs it, or pairs of `samples`",
+        "whether `cw2v` or `dictionary-alignment` read the language's `dictionary`",
     )
-    samples: Name | None = Field(
+    samples: Name | None = default(
         None,
-        description="the language's `samples` of kind `parallel` whose pairs `transtokenizers` "
-        "aligns, or `dictionary-alignment` uses as its dictionary; no pair is part of a test",
+        "the language's `samples` of kind `parallel` from which `transtokenizers` or "
+        "`dictionary-alignment` aligns words; no pair is part of a test",
     )
-    options: dict[str, Any] = Field(
-        default_factory=dict, description="keyword arguments of the method"
-    )
+    options: dict[str, Any] = default(dict, "keyword arguments of the method")
     languages: Annotated[list[str], Field(min_length=1), Unique] = optional(
-        "codes of the languages that the method distinguishes, as a multilingual hypernetwork "
-        "does: its option `language` is the code of the cell's language, unless `options` sets it"
+        "codes of the languages that the method distinguishes: its option `language` is that of "
+        "the cell, unless `options` sets it"
     )
     text: AmountForCell = text_amount_field("the method reads")
-    draws: bool = Field(
-        False, description="whether the method draws at random. It is then fitted once per seed"
-    )
+    draws: bool = default(False, "whether it draws at random and is fitted once per seed")

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator, 
 
 from lexigraft.cells import differ_in_case
 from lexigraft.setting_types import LocalPath, Name, Revision, Whole, Words
-from lexigraft.settings import KeyedError, Settings, optional
+from lexigraft.settings import KeyedError, Settings, default, optional, required
 from workflow.config.sources import Place
 from workflow.config.texts import (
     Articles,
@@ -28,24 +28,17 @@ OF_GROUP = ("name", "group", "train_sentences", "train_characters")  # the keys 
 class ParallelSamples(Settings):
     """Pairs of sentences to learn to translate from."""
 
-    kind: Literal["parallel"] = Field(
-        description="pairs, each translated in both directions with ALMA's prompt"
-    )
-    text: RatedPairs = Field(
-        description="the keys of the language's `parallel`, and where the quality of a pair is "
-        "given: `quality_column` (`tsv`, `csv`, `parquet`, `datasets`), `quality_field` (`jsonl`) "
-        "or `quality`, a file with one number per line (`files`). Columns of `tsv` are numbered "
-        "from 1; `source_column` (default 1) holds English and `target_column` (default 2) the "
+    kind: Literal["parallel"] = required("pairs, translated in both directions with ALMA's prompt")
+    text: RatedPairs = required(
+        "the keys of the language's `parallel`, and where the quality of a pair is: "
+        "`quality_column` (tables), `quality_field` (`jsonl`) or `quality`, a file with a number "
+        "per line (`files`). In `tsv`, columns are numbered from 1: by default, 1 is English and 2 the "
         "translation"
     )
-    pairs: Whole | None = Field(
-        None,
-        description="number of pairs: those of the highest quality if it is known, otherwise a "
-        "random sample. `null` means all",
+    pairs: Whole | None = default(
+        None, "number of pairs, those of the highest quality if it is known. `null` means all"
     )
-    minimum_quality: float | None = Field(
-        None, description="pairs of lower quality, or without a number, are dropped"
-    )
+    minimum_quality: float | None = default(None, "pairs below, or without quality, are dropped")
 
     @property
     def size(self) -> int | None:
@@ -56,19 +49,16 @@ class ParallelSamples(Settings):
 class QuestionSamples(Settings):
     """Rows of a table as prompts and answers."""
 
-    kind: Literal["questions"] = Field(description="rows of a table")
-    text: Rows = Field(description="a table: `jsonl`, `csv`, `parquet` or `datasets`")
-    prompt: Words = Field(
-        description="a [Jinja](https://jinja.palletsprojects.com) template over the columns, such "
-        'as `"Question: {{question}}\\nAnswer:"`'
+    kind: Literal["questions"] = required("rows of a table")
+    text: Rows = required("a table: `jsonl`, `csv`, `parquet` or `datasets`")
+    prompt: Words = required(
+        "a [Jinja](https://jinja.palletsprojects.com) template over the columns: "
+        '`"Question: {{question}}\\nAnswer:"`'
     )
-    answer: Words = Field(
-        description='the same for the answer, such as `" {{choices.text[0]}}"`. The separator '
-        "between the two, here a space, is part of one of them"
+    answer: Words = required(
+        'the same for the answer, with the separator between the two: `" {{choices.text[0]}}"`'
     )
-    questions: Whole | None = Field(
-        None, description="number of rows, drawn at random. `null` means all"
-    )
+    questions: Whole | None = default(None, "number of rows, drawn at random. `null` means all")
 
     @property
     def size(self) -> int | None:
@@ -79,18 +69,14 @@ class QuestionSamples(Settings):
 class AnsweredSamples(Settings):
     """Prompts of other samples with the answers of another model."""
 
-    kind: Literal["answered"] = Field(
-        description="the prompts of another entry, answered by another model with greedy decoding "
-        "up to the end of a line. Empty and unfinished answers are dropped"
+    kind: Literal["answered"] = required(
+        "prompts of another entry with greedy answers of another model, up to the end of a line. "
+        "Empty and unfinished answers are dropped"
     )
-    prompts: str = Field(description="name of another entry in the language's `samples`")
-    teacher: str = Field(description="a name of sources.yaml")
-    max_new_tokens: Whole = Field(128, description="maximum number of tokens of an answer")
-    batch_size: Whole | None = Field(
-        None,
-        description="maximum number of prompts answered at once. `null` means as many as fit "
-        "into memory",
-    )
+    prompts: str = required("name of another entry in the language's `samples`")
+    teacher: str = required("a name of sources.yaml")
+    max_new_tokens: Whole = default(128, "maximum number of tokens of an answer")
+    batch_size: Whole | None = default(None, "most prompts at once. `null`: as many as fit")
 
 
 Samples = Chosen[ParallelSamples, QuestionSamples, AnsweredSamples]
@@ -99,43 +85,38 @@ Samples = Chosen[ParallelSamples, QuestionSamples, AnsweredSamples]
 class Group(Settings):
     """Several languages with one vocabulary, one training text and one model."""
 
-    members: Annotated[list[str], Unique] = Field(
-        min_length=2,
-        description="two or more languages of the registry, which are not groups themselves",
+    members: Annotated[list[str], Unique] = required(
+        "two or more languages, which are not groups", min_length=2
     )
-    shares: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
-        default_factory=dict,
-        description="language -> its share of the training tokens, and of the characters that "
-        "vocabularies, vectors and initializers read. `{}` fixes no shares; either all members "
-        "have one, and the shares add up to 1, or the other members divide the rest",
+    shares: dict[str, Annotated[float, Field(gt=0, lt=1)]] = default(
+        dict,
+        "language -> its share of the training tokens, and of the characters that vocabularies, "
+        "vectors and initializers read. Members without one divide the rest",
     )
-    temperature: float = Field(
+    temperature: float = default(
         1.0,
+        "members without a share divide the rest by size ^ (1 / temperature): 1 is proportional to "
+        "size, higher values favour small languages",
         gt=0,
-        description="members without a share divide the rest by size ^ (1 / temperature). 1 is "
-        "proportional to size, higher values favour small languages",
     )
 
 
 class LanguageModel(Settings):
     """A model of a language that provides a tokenizer or embeddings."""
 
-    model: Place = Field(description="a hub name, or a folder that begins with `/`, `.` or `~`")
-    revision: Revision | None = Field(None, description="a commit, tag or branch on the hub")
+    model: Place = required("a hub name, or a folder that begins with `/`, `.` or `~`")
+    revision: Revision | None = default(None, "a commit, tag or branch on the hub")
 
 
 class ContaminationConfig(Settings):
     """Texts that are searched for in the training text."""
 
-    tests: dict[Name, SearchedText] = Field(
-        default_factory=dict,
-        description="name -> a text as in `text`, but not in a package. The tests that cells are "
-        "scored on are always searched for",
+    tests: dict[Name, SearchedText] = default(
+        dict,
+        "name -> a text as in `text`, not in a package. Tests of cells are always searched for",
     )
-    drop: bool = Field(
-        False,
-        description="`true` excludes sentences that contain a text of `tests` or a piece of one "
-        "from training and held-out text, `false` only counts them",
+    drop: bool = default(
+        False, "`true` drops sentences with (a piece of) a text of `tests`; `false` counts them"
     )
 
     @model_validator(mode="after")
@@ -151,82 +132,64 @@ class ContaminationConfig(Settings):
 class LanguageResources(Settings):
     """What the time of jobs is estimated from before the corpus exists."""
 
-    characters: Whole = optional(
-        "approximate number of characters of a sentence, or of a document of its text. By default "
-        "120"
-    )
+    characters: Whole = optional("characters per sentence or document, about. By default 120")
 
 
 class LanguageConfig(Settings):
     """One language and its texts, or a group of languages."""
 
-    name: Words = Field(description="English name, which tables show")
+    name: Words = required("English name, which tables show")
     code: Annotated[Code, AfterValidator(check_long_code)] = optional(
         "ISO 639 code, such as te. It selects the prompt. Only groups have none"
     )
-    script: Annotated[str, StringConstraints(pattern="^[A-Z][a-z]{3}$")] = Field(
-        "Latn", description="ISO 15924 code, such as Telu. It selects the font"
+    script: Annotated[str, StringConstraints(pattern="^[A-Z][a-z]{3}$")] = default(
+        "Latn", "ISO 15924 code, such as Telu. It selects the font"
     )
     text: Text = optional("the corpus. Only groups have none")
     license: Words = optional("licence of the corpus, for model cards")
     group: Group = optional("a group instead of a language")
-    parallel: Pairs | None = Field(
-        None, description="English sentences and their translations, for translation tasks"
+    parallel: Pairs | None = default(
+        None, "English sentences with translations, for translation tasks"
     )
-    english: Text | None = Field(
+    english: Text | None = default(
+        None, "English text, for the effect on English; by default that of `parallel`"
+    )
+    summarization: Articles | None = default(None, "articles and their summaries")
+    word_vectors: LocalPath | None = default(
+        None, "word vectors (`.bin`, `.vec`, `.vec.gz`), for `focus-word`, `salt` and `wechsel`"
+    )
+    english_word_vectors: LocalPath | None = default(None, "the same for English, for `wechsel`")
+    dictionary: LocalPath | None = default(
         None,
-        description="English text for measuring the effect on English; by default that of "
-        "`parallel`",
-    )
-    summarization: Articles | None = Field(None, description="articles and their summaries")
-    word_vectors: LocalPath | None = Field(
-        None,
-        description="a file of word vectors: fastText's `.bin`, `.vec` or `.vec.gz`. For "
-        "`focus-word`, `salt` and `wechsel`",
-    )
-    english_word_vectors: LocalPath | None = Field(
-        None, description="the same for English words, for `wechsel`"
-    )
-    dictionary: LocalPath | None = Field(
-        None,
-        description="a text file of pairs: an English word, a tab, its translation. For `wechsel`, "
+        "pairs, one per line: an English word, a tab, its translation. For `wechsel`, "
         "`cw2v-dictionary` and `dictionary-alignment`",
     )
-    plms: dict[str, LanguageModel] = Field(
-        default_factory=dict,
-        description="models of the language by name, for vocabularies and auxiliaries that refer "
-        "to one: `{bert: {model: …, revision: …}}`",
+    plms: dict[str, LanguageModel] = default(
+        dict,
+        "models of the language by name, for vocabularies and auxiliaries that refer to one: "
+        "`{bert: {model: …, revision: …}}`",
     )
-    samples: dict[Name, Samples] = Field(
-        default_factory=dict, description="prompts with answers to train on, by name"
+    samples: dict[Name, Samples] = default(dict, "prompts with answers to train on, by name")
+    repair: Repair = default(
+        list,
+        "damage to repair in all texts of the language: `zawgyi` (Burmese in the Zawgyi encoding), "
+        "`quotes` (lines that are fields of CSV files, as in FLORES-200), `mojibake` (UTF-8 read "
+        "as another encoding: `schÃ¶n`). The report counts such lines in any case",
     )
-    repair: Repair = Field(
-        default_factory=list,
-        description="damage to repair in all texts of the language. `zawgyi`: Burmese in the "
-        "Zawgyi encoding; `quotes`: lines that are fields of CSV files, as FLORES-200 has in "
-        "several languages; `mojibake`: UTF-8 that was read as another encoding (`schÃ¶n`). The "
-        "report counts such lines in any case",
+    contamination: ContaminationConfig = default(
+        ContaminationConfig,
+        "texts that are searched for in the training text ([how](../docs/methods.md#texts))",
     )
-    contamination: ContaminationConfig = Field(
-        default_factory=ContaminationConfig,
-        description="`tests` are texts that are searched for in the training text, `drop` says "
-        "whether sentences that contain part of them are excluded "
-        "([how](../docs/methods.md#texts))",
-    )
-    train_sentences: Whole | None = Field(
-        30000,
-        description="maximum number of training sentences, drawn at random. `null` means all "
-        "([small texts](#small-texts))",
+    train_sentences: Whole | None = default(
+        30000, "most training sentences, drawn at random. `null` means all ([more](#small-texts))"
     )
     train_characters: Whole = optional(
-        "maximum number of characters of training text, drawn at random by sentence: the limit "
-        "for large texts, with `train_sentences: null`. An English token has about 4 characters"
+        "most characters of training text, drawn by sentence: the limit for large texts, with "
+        "`train_sentences: null`. An English token has about 4 characters"
     )
     read_characters: Whole = optional(
-        "maximum number of characters of `text` to read, from its files in random order. Training "
-        "text is drawn from these, and English from as many characters of `english`, at most a "
-        "hundred million. By default all text is read, and data sets of the hub are downloaded as "
-        "a whole"
+        "most characters to read of `text`, from its files in random order, and of `english` (at "
+        "most a hundred million). By default all is read, and data sets are downloaded as a whole"
     )
     read_sentences: Whole = optional(
         "number of distinct sentences of `text` to read, from its beginning, instead of "
@@ -236,31 +199,24 @@ class LanguageConfig(Settings):
         "`true` splits each line of `text` and `english` into sentences, with NLTK's Punkt trained "
         "on the beginning of the text. By default lines are used as they are"
     )
-    heldout_sentences: Whole = Field(
-        1000, description="maximum number of held-out sentences, for perplexity and bits per byte"
+    heldout_sentences: Whole = default(
+        1000, "most held-out sentences, for perplexity and bits per byte"
     )
     heldout_from: Literal["anywhere", "end"] = optional(
-        "where held-out sentences are drawn from: the whole text (`anywhere`, the default), or "
-        "its last tenth (`end`), which is then excluded from training"
+        "where they are drawn from: the whole text (`anywhere`, default), or its last tenth "
+        "(`end`), which is then excluded from training"
     )
-    english_sentences: Whole = Field(
-        1000, description="maximum number of sentences for measuring the effect on English"
+    english_sentences: Whole = default(1000, "most sentences for the effect on English")
+    translation_pairs: Whole | None = default(
+        500, "most pairs for translation, excluded from training. `null` means all"
     )
-    translation_pairs: Whole | None = Field(
-        500,
-        description="maximum number of pairs for translation, excluded from training. `null` "
-        "means all",
+    summarization_pairs: Whole | None = default(
+        None, "most articles with summaries, excluded from training. `null` means all"
     )
-    summarization_pairs: Whole | None = Field(
-        None,
-        description="maximum number of articles with summaries, excluded from training. "
-        "`null` means all",
-    )
-    minimum_characters: Whole = Field(10, description="shorter sentences are dropped")
+    minimum_characters: Whole = default(10, "shorter sentences are dropped")
 
     resources: LanguageResources = optional(
-        "what time limits of jobs are computed from ([more](../docs/status.md#the-cost-model)). "
-        "It does not change results"
+        "for time limits ([more](../docs/status.md#the-cost-model)). It changes no result"
     )
 
     @model_validator(mode="after")

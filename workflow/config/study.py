@@ -8,7 +8,7 @@ from lexigraft.auxiliary.kinds.sentence_encoder import Encoder
 from lexigraft.machine import Machine
 from lexigraft.report.items import DEFAULT
 from lexigraft.setting_types import Name, Whole, Words
-from lexigraft.settings import Settings, by_shape, optional
+from lexigraft.settings import Settings, by_shape, default, optional, required
 from workflow.config.texts import Unique
 
 Names = Annotated[list[Name], Field(min_length=1), Unique]
@@ -22,46 +22,41 @@ _PATH = "a path of letters, digits, '/', '.', '_' and '-'"
 class Cells(Settings):
     """A block of cells: every combination of its names."""
 
-    sources: Names = Field(description="names of sources.yaml, each once")
-    languages: Names = Field(description="names of languages.yaml, each once")
-    vocabularies: Names = Field(description="names of vocabularies.yaml, each once, or `source`")
-    initializers: Names = Field(description="names of initializers.yaml, each once, or `none`")
-    strategies: Names = Field(description="names of strategies.yaml, each once, or `none`")
-    seeds: Seeds = Field(default_factory=lambda: [0], description="whole numbers from 0, each once")
+    sources: Names = required("names of sources.yaml, each once")
+    languages: Names = required("names of languages.yaml, each once")
+    vocabularies: Names = required("names of vocabularies.yaml, each once, or `source`")
+    initializers: Names = required("names of initializers.yaml, each once, or `none`")
+    strategies: Names = required("names of strategies.yaml, each once, or `none`")
+    seeds: Seeds = default(lambda: [0], "whole numbers from 0, each once")
 
 
 class Alias(Settings):
     """An initializer that coincides with another one for some vocabularies and shares its cells."""
 
-    initializer: Name = Field(description="a name of initializers.yaml")
-    same_as: Name = Field(
-        description="the initializer that produces the same rows. Only its cells are computed"
-    )
-    vocabularies: Names = Field(description="vocabularies for which the two coincide")
-    sources: Names | None = Field(
-        None, description="source models for which they coincide. `null` means all"
-    )
+    initializer: Name = required("a name of initializers.yaml")
+    same_as: Name = required("one that produces the same rows. Only its cells are computed")
+    vocabularies: Names = required("vocabularies for which the two coincide")
+    sources: Names | None = default(None, "source models for which they coincide. `null` means all")
 
 
 def _only(names: str) -> Any:
-    return Field(None, description=f"only cells with these {names}. `null` means all")
+    return default(None, f"only cells with these {names}. `null` means all")
 
 
 class Run(Settings):
     """How a task is run, and on which cells."""
 
-    runs: int = Field(1, ge=1, description="number of runs, each with a different seed")
+    runs: int = default(1, "number of runs, each with a different seed", ge=1)
     seeds: Seeds | None = _only("seeds")
     languages: Names | None = _only("languages")
     sources: Names | None = _only("source models")
     initializers: Names | None = _only("initializers")
     strategies: Names | None = _only("strategies")
-    checkpoints: bool = Field(
-        False, description="also run the task on every checkpoint that a strategy keeps"
+    checkpoints: bool = default(
+        False, "also run the task on every checkpoint that a strategy keeps"
     )
-    learned_metrics: Annotated[list[Name], Unique] = Field(
-        default_factory=list,
-        description="names of metrics.yaml that score the task's predictions, each once",
+    learned_metrics: Annotated[list[Name], Unique] = default(
+        list, "names of metrics.yaml that score the predictions, each once"
     )
 
 
@@ -73,19 +68,17 @@ class ReportItem(Settings):
 
     model_config = ConfigDict(extra="allow")
 
-    item: str = Field(description="kind of page, table or figure")
+    item: str = required("kind of page, table or figure")
     name: Name = optional("base name of its files. By default the kind")
     title: str = optional("its heading. By default that of the kind")
-    where: dict[str, Any] = optional(
-        "axis -> names to show, in this order. Axes that are not listed show all names"
-    )
+    where: dict[str, Any] = optional("axis -> names to show, in this order. By default all")
 
 
 class FontsConfig(Settings):
     """Fonts in a package."""
 
-    package: str = Field(description="a name of packages.yaml")
-    folder: str = Field(description="a folder in the package")
+    package: str = required("a name of packages.yaml")
+    folder: str = required("a folder in the package")
 
 
 class Report(Settings):
@@ -96,20 +89,16 @@ class Report(Settings):
             Annotated[str, Tag("@text")] | Annotated[ReportItem, Tag("@mapping")],
             by_shape("needs a kind of table or figure, or {item: <kind>, name, title, where, …}"),
         ]
-    ] = Field(
-        default_factory=lambda: list[str | ReportItem](DEFAULT),
-        description="pages, tables and figures to show ([kinds and default](#what-a-report-shows))",
+    ] = default(
+        lambda: list[str | ReportItem](DEFAULT),
+        "pages, tables and figures to show ([kinds and default](#what-a-report-shows))",
     )
-    reference_strategy: str | None = Field(
-        None,
-        description="the strategy under which initializers are compared. `null` selects the one "
-        "that most cells share",
+    reference_strategy: str | None = default(
+        None, "the strategy under which initializers are compared. `null`: that of most cells"
     )
-    fonts: FontsConfig | None = Field(
-        default_factory=lambda: FontsConfig(
-            package="kolibri", folder="kolibri/core/static/assets/fonts"
-        ),
-        description="fonts for the scripts that figures show: `{package, folder}`. `null` uses "
+    fonts: FontsConfig | None = default(
+        lambda: FontsConfig(package="kolibri", folder="kolibri/core/static/assets/fonts"),
+        "fonts for the scripts that figures show: `{package, folder}`. `null` uses "
         "the system's fonts",
     )
 
@@ -117,23 +106,21 @@ class Report(Settings):
 class Alignment(Settings):
     """The report items `alignment` and `alignment_loss`."""
 
-    sentences: Whole | None = Field(
-        1000, description="number of held-out sentences whose tokens are renamed. `null` means all"
+    sentences: Whole | None = default(
+        1000, "held-out sentences whose tokens are renamed. `null` means all"
     )
-    encoder: Encoder | None = Field(
+    encoder: Encoder | None = default(
         None,
-        description="sentence encoder that compares meanings: `{hub, revision}`, `{folder}`, or "
-        "`{package, folder}`. `null` omits this measure",
+        "sentence encoder that compares meanings: `{hub, revision}`, `{folder}`, or `{package, "
+        "folder}`. `null` omits this measure",
     )
 
 
 class Fragmentation(Settings):
     """Tokenizers that are compared without any model."""
 
-    tokenizers: Names = Field(description="names of tokenizers.yaml, each once")
-    languages: Names = Field(
-        description="languages whose text the tokenizers are compared on, each once"
-    )
+    tokenizers: Names = required("names of tokenizers.yaml, each once")
+    languages: Names = required("languages on whose text they are compared, each once")
 
 
 Entries = dict[Any, Any]
@@ -143,10 +130,8 @@ _OWN = "this study's own entries ([names](#a-name-means-one-thing))"
 class StudyConfig(Settings):
     """A study."""
 
-    study: Name = Field(
-        description="name of the study. The report is written to `results/report/<study>/`"
-    )
-    title: str = Field("", description="heading of the report")
+    study: Name = required("name of the study. Its report is in `results/report/<study>/`")
+    title: str = default("", "heading of the report")
     base: Name = optional(
         "a study in `config/studies` from which this one differs in a few keys: it has the cells, "
         "tasks, report and entries of the base. Keys given here override those of the base; "
@@ -157,74 +142,54 @@ class StudyConfig(Settings):
         "names in the cells, tasks and report of the base -> what stands for them here: a name, "
         "several, or none (`[]`)"
     )
-    seed: Seed = Field(
-        0,
-        description="a whole number from 0. Every random draw is derived from it and the name of "
-        "the cell",
-    )
+    seed: Seed = default(0, "from 0. Every random draw is derived from it and the name of the cell")
     plugins: Annotated[list[Words], Field(min_length=1), Unique] = optional(
-        "files of your own that define initializers, objectives, tasks or other kinds, such as "
-        "`my_methods.py`, or names of installed plug-ins ([how](../docs/extend.md#in-a-file-of-"
-        "your-own)). They are imported"
+        "your own files that define initializers, objectives, tasks or other kinds, or names of "
+        "installed plug-ins ([how](../docs/extend.md#in-a-file-of-your-own)). They are imported"
     )
     budget: Share = optional(
-        "train on this fraction of every amount of text, such as 0.01, to try out a large study. "
-        "It scales training text, tokens, samples, and the text that vocabularies, vectors and "
-        "initializers read. Text without an amount, such as `train_sentences: null` alone, is not "
-        "scaled. Results are written to `<results>/budget-<budget>`, and the report states the "
-        "budget"
+        "scale every amount of text by this fraction, such as 0.01, to try out a large study: of "
+        "training, samples, vocabularies, vectors and initializers. Text without an amount is not "
+        "scaled. Results are written to `<results>/budget-<budget>`"
     )
-    prefix: str | None = Field(
+    prefix: str | None = default(
         None,
-        description="folder that contains `results` and `packages_folder` "
-        f"([results elsewhere](../docs/sharing.md)): {_PATH}",
+        "folder that contains `results` and `packages_folder` ([more](../docs/sharing.md)): "
+        f"{_PATH}",
         pattern="^[A-Za-z0-9/._-]*[A-Za-z0-9._-]$",
     )
-    hub_cache: Words | None = Field(
-        None,
-        description="cache of the Hugging Face hub. By default determined by `HF_HUB_CACHE` and "
-        "`HF_HOME`",
+    hub_cache: Words | None = default(
+        None, "cache of the Hugging Face hub. By default that of `HF_HUB_CACHE` and `HF_HOME`"
     )
-    results: Path = Field("results", description=f"folder for all outputs: {_PATH}")
-    metrics_python: Words = Field(
-        ".venv-metrics/bin/python",
-        description="Python executable of the environment for [learned "
-        "metrics](../docs/learned-metrics.md)",
+    results: Path = default("results", f"folder for all outputs: {_PATH}")
+    metrics_python: Words = default(
+        ".venv-metrics/bin/python", "Python for [learned metrics](../docs/learned-metrics.md)"
     )
-    packages_folder: Path = Field(
-        ".cache/packages", description=f"folder where packages are unpacked: {_PATH}"
+    packages_folder: Path = default(".cache/packages", f"folder of unpacked packages: {_PATH}")
+    cells: list[Cells] = default(
+        list, "blocks. Each stands for every combination of its names", min_length=1
     )
-    cells: list[Cells] = Field(
-        default_factory=list,
-        min_length=1,
-        description="list of blocks. Each block stands for every combination of its names",
+    aliases: list[Alias] = default(
+        list,
+        "initializers that share the cells of another one, which are trained once and shown under "
+        "both names. Items whose `where` lists both names show both",
     )
-    aliases: list[Alias] = Field(
-        default_factory=list,
-        description="initializers that share the cells of another initializer, which are trained "
-        "once and shown under both names. Items whose `where` lists both names show both",
+    run_tasks: dict[str, Run] = default(
+        dict, "task -> how it is run, and on which cells", min_length=1
     )
-    run_tasks: dict[str, Run] = Field(
-        default_factory=dict, min_length=1, description="task -> how it is run, and on which cells"
+    report: Report = default(Report, "what the report shows")
+    alignment: Alignment = default(Alignment, "of the items `alignment` and `alignment_loss`")
+    fragmentation: Fragmentation = default(
+        lambda: Fragmentation.model_construct(tokenizers=[], languages=[]),
+        "of the items `tokenizers` and `tokens_per_sentence`. A study with it needs no `cells`",
     )
-    report: Report = Field(default_factory=Report, description="what the report shows")
-    alignment: Alignment = Field(
-        default_factory=Alignment,
-        description="settings of the items `alignment` and `alignment_loss`",
-    )
-    fragmentation: Fragmentation = Field(
-        default_factory=lambda: Fragmentation.model_construct(tokenizers=[], languages=[]),
-        description="settings of the items `tokenizers` and `tokens_per_sentence`. A study with "
-        "this key needs no `cells`",
-    )
-    machine: Machine = Field(
-        default_factory=Machine,
-        description="how jobs compute on this machine "
-        "([settings](../docs/running.md#settings-of-a-machine)). Changing it reruns no job",
+    machine: Machine = default(
+        Machine,
+        "how jobs compute on this machine ([settings](../docs/running.md#settings-of-a-machine)). "
+        "Changing it reruns no job",
     )
     entries_of: Names = optional(
-        "studies in `config/studies` whose own entries this study can use by name in its cells, "
-        "tasks and items"
+        "studies in `config/studies` whose own entries this study can name"
     )
     packages: Entries = optional(_OWN)
     sources: Entries = optional(_OWN)

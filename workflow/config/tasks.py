@@ -22,15 +22,9 @@ from lexigraft.errors import suggestion
 from lexigraft.evaluation.learned.checkpoint import learned_kinds
 from lexigraft.evaluation.task_kinds import kinds, task_kind
 from lexigraft.setting_types import Name, Positive, Revision, Whole, Words
-from lexigraft.settings import Settings, by_shape, optional
+from lexigraft.settings import Settings, by_shape, default, optional, required
 from workflow.config.sources import Megabytes, Place
-from workflow.config.texts import (
-    CalledCodes,
-    Codes,
-    Repair,
-    Rows,
-    text_of,
-)
+from workflow.config.texts import CalledCodes, Codes, Repair, Rows, text_of
 
 Columns = dict[str, str]
 TestedLanguage = Annotated[
@@ -44,8 +38,8 @@ Pair = TypeVar("Pair")
 class _OfLanguages(Settings):
     """The keys that all texts of test sets have."""
 
-    languages: CalledCodes = Field(
-        description="ISO 639 codes, or a mapping from each code to what the text calls the language"
+    languages: CalledCodes = required(
+        "ISO 639 codes, or a mapping from each code to what the text calls the language"
     )
     repair: Repair = optional("damage to repair, as for a language")
 
@@ -55,7 +49,7 @@ class _Table(Settings):
 
 
 class _Labelled(_Table):
-    languages: Codes = Field(description="ISO 639 codes of the languages of the text")
+    languages: Codes = required("ISO 639 codes of the languages of the text")
     labels: list[str] = optional("names of the labels, instead of those of `examples`")
 
 
@@ -78,24 +72,23 @@ else:
 class TrainingExamples(Settings):
     """Examples to fine-tune on, and to test on."""
 
-    labels: list[str] = optional("names of the labels, in the order of their numbers", min_length=2)
-    columns: Columns = Field(description="columns of the table that hold the parts of an example")
-    train: Rows = Field(description="English examples to train on")
+    labels: list[str] = optional("names of the labels, by their numbers", min_length=2)
+    columns: Columns = required("columns of the table with the parts of an example")
+    train: Rows = required("English examples to train on")
     validation: Rows = optional(
-        "English examples for choosing the epoch: the one with the highest score on them is "
-        "tested. By default the last epoch is tested"
+        "English examples to choose the epoch that is tested. By default the last one is"
     )
-    test: list[LabelledText] = Field(
-        min_length=1, description="list of texts, each with the codes of its `languages`"
+    test: list[LabelledText] = required(
+        "texts, each with the codes of its `languages`", min_length=1
     )
 
 
 class QuestionExamples(Settings):
     """Questions, and examples for prompts."""
 
-    columns: Columns = optional("columns of a table that hold `question`, `context` and `answers`")
-    test: list[QuestionText] = Field(
-        min_length=1, description="list of texts, each with the codes of its `languages`"
+    columns: Columns = optional("columns with `question`, `context` and `answers`")
+    test: list[QuestionText] = required(
+        "texts, each with the codes of its `languages`", min_length=1
     )
     shots: list[QuestionText] = optional("the same, for the examples in prompts", min_length=1)
 
@@ -116,17 +109,17 @@ class OwnTests(Settings, Generic[Pair]):
 class HarnessTasks(Settings):
     """Tasks of lm-evaluation-harness, by codes of languages."""
 
-    languages: CalledCodes = Field(
-        description="ISO 639 codes, or a mapping from each code to the value of {code}"
+    languages: CalledCodes = required(
+        "ISO 639 codes, or a mapping from each to the value of {code}"
     )
     folder: Annotated[
         str, StringConstraints(pattern=r"^(\./)?[a-zA-Z0-9_-]+(/[a-zA-Z0-9_-]+)*$")
-    ] = Field(
-        description="a folder of lm_eval/tasks, such as xcopa; or your own folder, such as "
-        "./config/harness/xnli-cw2v, with definitions in the format of the harness"
+    ] = required(
+        "a folder of lm_eval/tasks, such as xcopa; or your own (./config/harness/xnli-cw2v), "
+        "with definitions in the format of the harness"
     )
-    task: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9{][A-Za-z0-9._{}-]{0,99}$")] = Field(
-        description="a task that is defined in this folder, such as xcopa_{code}"
+    task: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9{][A-Za-z0-9._{}-]{0,99}$")] = (
+        required("a task of this folder, such as xcopa_{code}")
     )
 
 
@@ -139,21 +132,21 @@ class Task(Settings):
 
     model_config = ConfigDict(extra="allow")
 
-    kind: Annotated[str, StringConstraints(pattern="^[a-z][a-z_]*$")] = Field(
-        description="a file of lexigraft/evaluation/tasks, such as perplexity"
+    kind: Annotated[str, StringConstraints(pattern="^[a-z][a-z_]*$")] = required(
+        "a file of lexigraft/evaluation/tasks, such as perplexity"
     )
     language: TestedLanguage = optional(
-        "a name of languages.yaml whose texts are tested instead of those of the cell's language; "
-        "or a mapping from languages of cells to such names"
+        "a language whose texts are tested instead of those of the cell's language; or a mapping "
+        "from languages of cells to such names"
     )
     engine: Literal["auto", "transformers", "vllm"] = optional(
-        "inference engine of tasks that generate text. By default `auto`: vLLM on GPUs where it "
-        "is installed, if the task is greedy"
+        "inference engine of tasks that generate text. By default `auto`: vLLM on GPUs where it is "
+        "installed, if the task is greedy"
     )
     examples: dict[str, Any] = optional("source of the examples, see below")
     harness: Harness = optional(f"for `multiple_choice`: {_HARNESS}")
     data: Words | None = optional(
-        "for `multiple_choice`: a folder with data sets of the hub under their names"
+        "for `multiple_choice`: a folder with data sets of the hub by name"
     )
 
 
@@ -163,12 +156,12 @@ def _task(name: str, kind: Any, field: Any, key: str = "examples") -> type[Task]
     return create_model(f"_{name}Task", __base__=Task, **fields)
 
 
-_BENCHMARK = _task("Benchmark", Harness, Field(description=_HARNESS), "harness")
-_FINE_TUNED = _task("FineTuned", TrainingExamples, Field(description="source of the examples"))
+_BENCHMARK = _task("Benchmark", Harness, required(_HARNESS), "harness")
+_FINE_TUNED = _task("FineTuned", TrainingExamples, required("source of the examples"))
 # By the rows of a kind of task; all others use `Task`.
 _BY_ROWS: dict[str | None, type[Task]] = {
     **dict.fromkeys(("labels", "tags", "spans"), _FINE_TUNED),
-    "questions": _task("Questions", QuestionExamples, Field(description="source of the questions")),
+    "questions": _task("Questions", QuestionExamples, required("source of the questions")),
     "pairs": _task("Pairs", OwnTests[PairText], optional("test set of the task")),
     "articles": _task("Articles", OwnTests[ArticleText], optional("test set of the task")),
 }
@@ -196,13 +189,10 @@ AnyTask: Any = Annotated[
 class MetricResources(Settings):
     """What a cluster job requests at its first attempt; each retry adds the same amount."""
 
-    scoring_mb: Megabytes = Field(10000, description="memory of a scoring job")
-    billion_parameters: Positive = optional(
-        "parameters of the metric in billions, from which time limits are computed"
-    )
+    scoring_mb: Megabytes = default(10000, "memory of a scoring job")
+    billion_parameters: Positive = optional("parameters in billions, for time limits")
     scoring_minutes: Whole = optional(
-        "time limit of a scoring job in minutes, per run of a task. By default 60 if "
-        "`billion_parameters` is not given"
+        "time limit of a scoring job per run of a task. By default 60 without `billion_parameters`"
     )
 
 
@@ -215,30 +205,20 @@ def _learned_kind(name: str) -> str:
 class MetricConfig(Settings):
     """A learned metric."""
 
-    kind: Annotated[str, AfterValidator(_learned_kind)] = Field(
-        description="package that computes the score, a file of lexigraft/evaluation/learned/"
-        "kinds: `bleurt` or `comet`"
+    kind: Annotated[str, AfterValidator(_learned_kind)] = required(
+        "a file of lexigraft/evaluation/learned/kinds: `bleurt` or `comet`"
     )
-    metric: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")] = Field(
-        description="name of the score in records and reports"
+    metric: Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")] = required(
+        "name of the score in records and reports"
     )
-    checkpoint: Place | None = Field(
-        description="a hub name such as Unbabel/wmt22-comet-da, a folder that begins with `/`, `.` "
-        "or `~`, or `null`"
+    checkpoint: Place | None = required(
+        "a hub name such as Unbabel/wmt22-comet-da, a folder (`/`, `.` or `~`), or `null`"
     )
-    revision: Revision | None = Field(None, description="a commit, tag or branch of a hub name")
-    encoder: Place | None = Field(
-        None,
-        description="COMET's encoder, of which only the tokenizer and the configuration are read",
+    revision: Revision | None = default(None, "a commit, tag or branch of a hub name")
+    encoder: Place | None = default(
+        None, "COMET's encoder; only tokenizer and configuration are read"
     )
-    encoder_revision: Revision | None = Field(
-        None, description="a commit, tag or branch of the encoder"
-    )
-    uses_source: bool = Field(description="whether the metric reads the source text")
-    batch_size: Whole = Field(
-        16, description="predictions scored together. It does not change scores"
-    )
-    resources: MetricResources = Field(
-        default_factory=MetricResources,
-        description="what cluster jobs request. It does not change results",
-    )
+    encoder_revision: Revision | None = default(None, "a commit, tag or branch of the encoder")
+    uses_source: bool = required("whether the metric reads the source text")
+    batch_size: Whole = default(16, "predictions scored together. It changes no score")
+    resources: MetricResources = default(MetricResources, "what jobs request. It changes no result")

@@ -6,7 +6,7 @@ from pydantic import Field, Tag, model_validator
 
 from lexigraft.corpus.mixture import TextAmount, text_amount_field
 from lexigraft.setting_types import Name, Revision, Whole, Words
-from lexigraft.settings import KeyedError, Settings, chosen_by, optional
+from lexigraft.settings import KeyedError, Settings, chosen_by, default, optional, required
 from workflow.config.sources import Place
 
 
@@ -31,64 +31,52 @@ class VocabularyConfig(Settings):
 class Expansion(VocabularyConfig):
     """The source's tokens are kept, new ones are added."""
 
-    mode: Literal["expand"] = Field(description="the source's tokens are kept, new ones are added")
-    new_tokens: Whole = Field(description="how many tokens are added, exactly")
+    mode: Literal["expand"] = required("the source's tokens are kept, new ones are added")
+    new_tokens: Whole = required("how many tokens are added, exactly")
     text: TextAmount = text_amount_field("the tokens are learned from")
-    merges: Literal["continued", "append", "auxiliary-first"] = Field(
+    merges: Literal["continued", "append", "auxiliary-first"] = default(
         "continued",
-        description="`continued` learns further merges from where the source tokenizer stopped; "
-        "`append` adds merges of an auxiliary tokenizer after the existing ones, "
-        "`auxiliary-first` before them ([methods](../docs/methods.md))",
+        "`continued` learns further merges after those of the source; `append` adds merges of an "
+        "auxiliary tokenizer after them, `auxiliary-first` before ([methods](../docs/methods.md))",
     )
-    auxiliary_size: Whole = Field(
-        50000, description="size of the auxiliary tokenizer of the latter two, in tokens"
-    )
-    auxiliary_trainer: Literal["tokenizers", "sentencepiece"] = Field(
-        "tokenizers",
-        description="library that trains it: Hugging Face's `tokenizers` or, for SentencePiece "
-        "sources, `sentencepiece` (byte-level sources always use the former)",
+    auxiliary_size: Whole = default(50000, "size of that auxiliary tokenizer, in tokens")
+    auxiliary_trainer: Literal["tokenizers", "sentencepiece"] = default(
+        "tokenizers", "library that trains it; `sentencepiece` for SentencePiece sources only"
     )
     tokenizers_for: dict[Name, list[Name]] = optional(
         "source -> languages for which `tokenizers` trains it in spite of `auxiliary_trainer`"
     )
     protect_latin: bool = optional(
-        "`false` also adds tokens that may occur in Latin script (Latin letters, punctuation, "
-        "symbols) for a corpus in another script, `true` refuses them so that English keeps its "
-        "tokens. By default `false` with `merges: auxiliary-first`, otherwise `true`"
+        "`true` refuses tokens that may occur in Latin script (Latin letters, punctuation, "
+        "symbols) for a corpus in another script, so that English keeps its tokens; `false` adds them. By "
+        "default `true`, with `merges: auxiliary-first` `false`"
     )
     across_words: bool = optional(
         "`true` lets a token span words that the source's pre-tokenizer does not separate, as in "
-        "the published code; Llama 2, for example, separates none"
+        "the published code; Llama 2's separates none"
     )
-    marks: Literal["auto", "joined", "apart"] = Field(
+    marks: Literal["auto", "joined", "apart"] = default(
         "auto",
-        description="`apart` lets the source's pre-tokenizer separate letters from their "
-        "combining marks, as those of GPT-2, Llama 3 and Qwen do; `joined` keeps them together; "
-        "`auto` joins them if the text is in a script with marks "
-        "([methods](../docs/methods.md#combining-marks))",
+        "`apart` lets the source's pre-tokenizer separate letters from their combining marks, as "
+        "those of GPT-2, Llama 3 and Qwen do; `joined` keeps them together; `auto` does so for "
+        "text in a script with marks ([methods](../docs/methods.md#combining-marks))",
     )
-    english_change: Annotated[float, Field(ge=0, le=1)] | None = Field(
+    english_change: Annotated[float, Field(ge=0, le=1)] | None = default(
         None,
-        description="largest share of the corpus's English sentences that the new merges may "
-        "tokenize differently, for target languages in Latin script. `null`: no limit. Only with "
-        "`merges: continued`",
+        "largest share of the corpus's English sentences that new merges may tokenize differently, "
+        "for languages in Latin script, with `merges: continued`. `null`: no limit",
     )
-    corpus: Name = optional(
-        "a language or group of languages.yaml from whose text the tokens are learned. By default "
-        "that of the cell"
-    )
+    corpus: Name = optional("a language or group whose text is read. By default that of the cell")
     ascii: bool = optional(
-        "`false` adds no token with an ASCII character, as in CW2V's code: words in Latin script "
-        "are then tokenized almost as before, in every language"
+        "`false` adds no token with an ASCII character, as CW2V's code: words in Latin script are "
+        "then tokenized almost as before"
     )
     prune: Literal["never-used"] = optional(
-        "`never-used` removes tokens of the source that the text never uses and that no other "
-        "token is built from, so that the embedding matrix does not grow ([new "
-        "tokens](../docs/vocabulary.md#pruning))"
+        "removes tokens of the source that the text never uses and that no other token is built "
+        "from, so that the matrix does not grow ([new tokens](../docs/vocabulary.md#pruning))"
     )
     prune_at_most: Whole | None = optional(
-        "maximum number of tokens to remove, those learned last first. By default as many as are "
-        "added; `null`: all"
+        "most tokens to remove, last learned first. By default as many as are added; `null`: all"
     )
     prune_english: bool = _prune_english()
 
@@ -116,34 +104,30 @@ class Expansion(VocabularyConfig):
 class Pruning(VocabularyConfig):
     """The source's tokens are kept, except those that the text never uses."""
 
-    mode: Literal["prune"] = Field(description="unused tokens of the source are removed")
-    prune: Literal["never-used"] = Field(
+    mode: Literal["prune"] = required("unused tokens of the source are removed")
+    prune: Literal["never-used"] = default(
         "never-used",
-        description="tokens that the text never uses and that no other token is built from ([new "
+        "tokens that the text never uses and that no other token is built from ([new "
         "tokens](../docs/vocabulary.md#pruning))",
     )
-    prune_at_most: Whole = optional(
-        "maximum number of tokens to remove, those learned last first. By default all"
-    )
+    prune_at_most: Whole = optional("most tokens to remove, the last learned first. By default all")
     prune_english: bool = _prune_english()
     text: TextAmount = text_amount_field("is searched for tokens")
-    corpus: Name = optional(
-        "a language or group of languages.yaml whose text is searched. By default that of the cell"
-    )
+    corpus: Name = optional("a language or group whose text is read. By default that of the cell")
 
 
 class TrainedReplacement(VocabularyConfig):
     """A tokenizer that is trained on the corpus replaces the source's."""
 
-    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
-    family: Literal["sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe"] = Field(
-        description="type of tokenizer that is trained on the corpus"
+    mode: Literal["replace"] = required("another tokenizer replaces the source's")
+    family: Literal["sentencepiece-bpe", "sentencepiece-unigram", "byte-level-bpe"] = required(
+        "type of tokenizer that is trained"
     )
-    size: Whole = Field(description="how many tokens it has, exactly")
+    size: Whole = required("how many tokens it has, exactly")
     text: TextAmount = text_amount_field("the tokenizer is trained on")
-    superwords: Annotated[float, Field(ge=0, lt=1)] = Field(
+    superwords: Annotated[float, Field(ge=0, lt=1)] = default(
         0.0,
-        description="share of the tokens that may span several words, learned last (SuperBPE: "
+        "share of the tokens that may span several words, learned last (SuperBPE: "
         "0.1). Only with `byte-level-bpe`",
     )
 
@@ -162,19 +146,16 @@ class TrainedReplacement(VocabularyConfig):
 class TakenReplacement(VocabularyConfig):
     """The tokenizer of another model replaces the source's."""
 
-    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
-    tokenizer: Place = Field(
-        description="tokenizer of another model: a hub name, or a folder that begins with `/`, "
-        "`.` or `~`"
-    )
+    mode: Literal["replace"] = required("another tokenizer replaces the source's")
+    tokenizer: Place = required("a hub name, or a folder that begins with `/`, `.` or `~`")
     revision: Revision | None = optional("a commit, tag or branch on the hub")
 
 
 class ModelReplacement(VocabularyConfig):
     """The tokenizer of a model of the target language replaces the source's."""
 
-    mode: Literal["replace"] = Field(description="another tokenizer replaces the source's")
-    plm: Words = Field(description="tokenizer of a model of the language: a name in its `plms`")
+    mode: Literal["replace"] = required("another tokenizer replaces the source's")
+    plm: Words = required("tokenizer of a model of the language: a name in its `plms`")
 
 
 TAKEN = TakenReplacement | ModelReplacement  # the tokenizer of another model
