@@ -32,7 +32,7 @@ class ParallelSamples(Settings):
     text: RatedPairs = required(
         "the keys of the language's `parallel`, and where the quality of a pair is: "
         "`quality_column` (tables), `quality_field` (`jsonl`) or `quality`, a file with a number "
-        "per line (`files`). In `tsv`, columns are numbered from 1: by default, 1 is English and 2 the "
+        "per line (`files`). In `tsv`, columns are numbered from 1, by default English and its "
         "translation"
     )
     pairs: Whole | None = default(

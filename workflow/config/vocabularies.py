@@ -48,8 +48,8 @@ class Expansion(VocabularyConfig):
     )
     protect_latin: bool = optional(
         "`true` refuses tokens that may occur in Latin script (Latin letters, punctuation, "
-        "symbols) for a corpus in another script, so that English keeps its tokens; `false` adds them. By "
-        "default `true`, with `merges: auxiliary-first` `false`"
+        "symbols) for a corpus in another script, so that English keeps its tokens; `false` adds "
+        "them. By default `true`, with `merges: auxiliary-first` `false`"
     )
     across_words: bool = optional(
         "`true` lets a token span words that the source's pre-tokenizer does not separate, as in "
