@@ -97,7 +97,7 @@ def alignment(
     references = list(tokenize(source, texts))
     target_ids = list(tokenize(target, texts))
     used = np.unique(np.fromiter((token for ids in target_ids for token in ids), dtype=np.int64))
-    source_of = dict(zip(used.tolist(), heaviest(recipe, used).tolist(), strict=True))
+    source_of = dict(zip(used.tolist(), recipe.heaviest(used).tolist(), strict=True))
     mapped = [[source_of[token] for token in ids] for ids in target_ids]
     uncovered = set(fallbacks)
     tokens = sum(map(len, target_ids))
@@ -116,20 +116,6 @@ def alignment(
         vectors, mapped_vectors = encoder.vectors(texts), encoder.vectors(decode(source, mapped))
         metrics["semantic_similarity"] = float((vectors * mapped_vectors).sum(axis=1).mean())
     return metrics
-
-
-def heaviest(recipe: Recipe, ids: np.ndarray) -> np.ndarray:
-    """The source token with the highest weight in each target token's row; ties: the lowest id.
-
-    From target ids [n] to source ids [n], int64.
-    """
-    source_ids = recipe.copied[ids]
-    mixed = np.flatnonzero(source_ids < 0)
-    for block in recipe.row_blocks(ids[mixed]):
-        rows = recipe.rows(ids[mixed[block]])
-        for index, begin, end in zip(mixed[block], rows.indptr, rows.indptr[1:], strict=False):
-            source_ids[index] = rows.indices[begin + rows.data[begin:end].argmax()]
-    return source_ids
 
 
 def bleu(

@@ -110,7 +110,7 @@ def carry_tables(
             source_rows = _nearest(initializer, embeddings.weight)
         else:
             assert isinstance(initializer, Recipe | RecipePair)
-            source_rows = initializer.recipe("input").heaviest()
+            source_rows = initializer.recipe("input").heaviest(np.arange(initializer.n_target))
         row_ids = torch.from_numpy(source_rows).to(table.device)
         target_tables[name] = table.index_select(dimension, row_ids)
     return target_tables

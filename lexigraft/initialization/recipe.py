@@ -81,12 +81,14 @@ class Recipe:
         rows.sort_indices()
         return rows
 
-    def heaviest(self) -> np.ndarray:
-        """[n_target]: the source row with the largest weight in each target row."""
-        source_rows = self.source_of.copy()
-        for block in self.row_blocks(self.new_ids):
-            ids = self.new_ids[block]
-            source_rows[ids] = self.rows(ids).argmax(axis=1)
+    def heaviest(self, ids: np.ndarray) -> np.ndarray:
+        """The source row with the highest weight in each of these target rows; ties: the first."""
+        source_rows = self.copied[ids]
+        mixed = np.flatnonzero(source_rows < 0)
+        for block in self.row_blocks(ids[mixed]):
+            rows = self.rows(ids[mixed[block]])
+            for index, (begin, end) in zip(mixed[block], pairwise(rows.indptr), strict=True):
+                source_rows[index] = rows.indices[begin + rows.data[begin:end].argmax()]
         return source_rows
 
     def recipe(self, which: str) -> "Recipe":

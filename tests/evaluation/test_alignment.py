@@ -16,7 +16,6 @@ from lexigraft.errors import UserError
 from lexigraft.evaluation.alignment import (
     alignment,
     bleu,
-    heaviest,
 )
 from lexigraft.initialization.recipe import assemble_recipe
 from lexigraft.initialization.registry import initializer
@@ -53,8 +52,8 @@ def test_the_heaviest_source_token_of_each_row():
         np.array([[0.2, 0.5, 0.3, 0], [0.5, 0, 0.5, 0], [0, 0, 0, 1.0], [-2, 1, 2, 0]])
     )
     recipe = assemble_recipe(rows, np.array([2, -1, -1, -1, -1]), np.arange(3))
-    assert heaviest(recipe, np.array([0, 1, 2, 3, 4])).tolist() == [2, 1, 0, 0, 2]
-    assert heaviest(recipe, np.array([4, 1])).tolist() == [2, 1]
+    assert recipe.heaviest(np.array([0, 1, 2, 3, 4])).tolist() == [2, 1, 0, 0, 2]
+    assert recipe.heaviest(np.array([4, 1])).tolist() == [2, 1]
 
 
 @pytest.fixture(scope="module")

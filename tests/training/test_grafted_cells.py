@@ -33,10 +33,10 @@ PHASES = {
 def grafted(training_setup, without_bos, telugu):
     """Jobs of cells with 30 new tokens, and the model that they start from."""
 
-    def build(tied=True):
+    def build(tied=True, shared="bytes"):
         place = training_setup(tied=tied)
         target = expand_tokenizer(without_bos, telugu, new_tokens=30)
-        fitted = initializer("mean").fit(without_bos, target, n_source=320)
+        fitted = initializer("mean", shared=shared).fit(without_bos, target, n_source=320)
 
         def job(strategy):
             settings = {"phases": PHASES[strategy], "epochs": 1, "learning_rate": 1e-2}
@@ -50,9 +50,16 @@ def grafted(training_setup, without_bos, telugu):
     return build
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_without_training_the_cell_is_the_grafted_model(grafted, tied):
-    job, start, target = grafted(tied)
+@pytest.mark.parametrize(
+    ("tied", "shared", "new_rows"),
+    [
+        (True, "bytes", 30),
+        (False, "bytes", 30),
+        (True, "special", 327),
+    ],
+)
+def test_without_training_the_cell_is_the_grafted_model(grafted, tied, shared, new_rows):
+    job, start, target = grafted(tied, shared)
     train_cell(job("none"))
     folder = Path(job("none")["outputs"]["folder"])
     model, tokenizer = load_cell(folder)
@@ -60,7 +67,7 @@ def test_without_training_the_cell_is_the_grafted_model(grafted, tied):
     assert torch.equal(model(tokens).logits, start(tokens).logits)
     stored = load_file(folder / "changed.safetensors")
     assert set(stored) == {"model.embed_tokens.weight"} | (set() if tied else {"lm_head.weight"})
-    assert {tensor.shape for tensor in stored.values()} == {(30, 32)}  # the new rows alone
+    assert {tensor.shape for tensor in stored.values()} == {(new_rows, 32)}  # the new rows alone
     assert tokenizer.get_vocab() == target.get_vocab()
     assert (model.lm_head.weight is model.model.embed_tokens.weight) == tied
 
