@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from lexigraft.auxiliary.token_vectors import TokenVectors
 from lexigraft.auxiliary.word_vector_files import WordVectorFile, open_word_vectors
 from lexigraft.errors import UserError, unknown
+from lexigraft.source.encoding import encoder
 from lexigraft.vocabulary.token_bytes import special_ids, token_bytes, vocabulary_size
 
 _POOLINGS = ("frequency", "uniform")
@@ -213,13 +214,8 @@ def _occurrences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of words and the tokens that they contain, once for each spelling of a word."""
     word_of_text = np.repeat(np.arange(len(spellings)), [len(texts) for texts in spellings])
-    ids_of_texts = tokenizer(
-        [text for texts in spellings for text in texts],
-        add_special_tokens=False,
-        return_attention_mask=False,
-        verbose=False,
-    )["input_ids"]
-    ids_of_texts = [sorted(set(ids)) for ids in ids_of_texts]
+    encoded = encoder(tokenizer)([text for texts in spellings for text in texts])
+    ids_of_texts = [sorted(set(ids)) for ids in encoded]
     tokens = np.array([i for ids in ids_of_texts for i in ids], dtype=np.int64)
     return np.repeat(word_of_text, [len(ids) for ids in ids_of_texts]), tokens
 

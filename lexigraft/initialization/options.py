@@ -9,14 +9,12 @@ from lexigraft.errors import UserError
 
 
 def integer(default: int | None, minimum: int = 1) -> Any:
-    """An integer of at least `minimum`; None is allowed if it is the default."""
-
-    def allowed(value: Any) -> bool:
-        if value is None:
-            return default is None
-        return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
-
-    return _option(default, allowed, f"an integer of at least {minimum}")
+    """An integer of at least `minimum`."""
+    return _option(
+        default,
+        lambda value: type(value) is int and value >= minimum,
+        f"an integer of at least {minimum}",
+    )
 
 
 def number(default: float, maximum: float = math.inf) -> Any:
@@ -28,12 +26,8 @@ def number(default: float, maximum: float = math.inf) -> Any:
 
 
 def positive(default: float | None) -> Any:
-    """A finite number above 0; None is allowed if it is the default."""
-
-    def allowed(value: Any) -> bool:
-        return default is None if value is None else _is_finite(value) and value > 0
-
-    return _option(default, allowed, "a number above 0")
+    """A finite number above 0."""
+    return _option(default, lambda value: _is_finite(value) and value > 0, "a number above 0")
 
 
 def boolean(default: bool) -> Any:
@@ -48,12 +42,8 @@ def choice(default: str, *others: str) -> Any:
 
 
 def text(default: Any = MISSING) -> Any:
-    """A text; None is allowed if it is the default. Without a default, the option is required."""
-
-    def allowed(value: Any) -> bool:
-        return default is None if value is None else isinstance(value, str) and value != ""
-
-    return _option(default, allowed, "a text")
+    """A text. Without a default, the option is required."""
+    return _option(default, lambda value: isinstance(value, str) and value != "", "a text")
 
 
 def check_options(initializer: Any, name: str) -> None:
@@ -68,8 +58,13 @@ def check_options(initializer: Any, name: str) -> None:
 
 
 def _option(default: Any, allowed: Callable[[Any], bool], expected: str) -> Any:
-    return field(default=default, metadata={"allowed": allowed, "expected": expected})
+    """A field whose values are `allowed`, or None if that is the default."""
+
+    def is_allowed(value: Any) -> bool:
+        return default is None if value is None else allowed(value)
+
+    return field(default=default, metadata={"allowed": is_allowed, "expected": expected})
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return type(value) in (int, float) and abs(value) < math.inf

@@ -188,15 +188,13 @@ class _Tokens(NamedTuple):
         return False, "".join((text.lower() if shared == "fuzzy" else text).split()) or text
 
 
-def _fallback_ids(
-    tokenizer: PreTrainedTokenizerFast, vocab: dict[str, int] | None = None
-) -> set[int]:
-    token_spelling, vocab = spelling(tokenizer), vocab or tokenizer.get_vocab()
-    return {i for token, i in vocab.items() if is_fallback(token, token_spelling)}
+def _fallback_ids(tokenizer: PreTrainedTokenizerFast) -> set[int]:
+    token_spelling = spelling(tokenizer)
+    return {i for token, i in tokenizer.get_vocab().items() if is_fallback(token, token_spelling)}
 
 
 def _match(source: _Tokens, target: _Tokens, shared: str) -> dict[int, int]:
-    fallback_ids = _fallback_ids(source.tokenizer, source.vocab)
+    fallback_ids = _fallback_ids(source.tokenizer)
     source_tokens: dict[tuple[bool, str], list[str]] = {}
     for token in source.vocab:
         source_tokens.setdefault(source.key(token, shared), []).append(token)

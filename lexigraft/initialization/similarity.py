@@ -130,19 +130,22 @@ class NeighbourInitializer(VectorInitializer):
         )
 
 
-def nonzero(vectors: TokenVectors) -> TokenVectors:
-    """Drop vectors of length zero."""
-    is_nonzero = vectors.vectors.any(axis=1)
-    return TokenVectors(vectors.tokens[is_nonzero], vectors.vectors[is_nonzero])
+def nonzero(vectors: TokenVectors, without: Collection[int] = ()) -> TokenVectors:
+    """Drop vectors of length zero, and those of the ids `without`."""
+    is_kept = vectors.vectors.any(axis=1) & ~np.isin(vectors.tokens, list(without))
+    return TokenVectors(vectors.tokens[is_kept], vectors.vectors[is_kept])
 
 
 def unit_vectors(vectors: TokenVectors, without: Collection[int] = ()) -> TokenVectors:
     """Scale vectors to length one; drop those of length zero and those of the ids `without`."""
-    lengths = np.sqrt(np.vecdot(vectors.vectors, vectors.vectors))
-    is_kept = (lengths > 0) & ~np.isin(vectors.tokens, list(without))
-    rows = vectors.vectors[is_kept]
-    rows /= lengths[is_kept, None]
-    return TokenVectors(vectors.tokens[is_kept], rows)
+    kept = nonzero(vectors, without)
+    return TokenVectors(kept.tokens, unit_rows(kept.vectors))
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows scaled to length one, except zero rows."""
+    lengths = np.sqrt(np.vecdot(rows, rows))
+    return rows / np.where(lengths > 0, lengths, 1)[:, None]
 
 
 def vectors_of(vectors: TokenVectors, ids: np.ndarray) -> np.ndarray:

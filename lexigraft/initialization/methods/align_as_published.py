@@ -1,16 +1,15 @@
 """Align as in the published code of Yamaguchi et al.: last occurrences, BOS, and Merge."""
 
-from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.sparse import csr_array
 from tqdm import tqdm
 
-from lexigraft.initialization.decomposition import piece_shares, weighted_rows
+from lexigraft.initialization.decomposition import row_shares
 from lexigraft.initialization.inputs import required_corpus
 from lexigraft.initialization.interface import Auxiliaries, Corpus, RowInitializer
 from lexigraft.initialization.matrix import Matrix
-from lexigraft.initialization.methods.merge import Weights
 from lexigraft.initialization.methods.merge_as_published import MergeAsPublished
 from lexigraft.initialization.recipe import assemble_recipe
 from lexigraft.source.encoding import batches
@@ -41,9 +40,10 @@ class AlignAsPublished(MergeAsPublished, RowInitializer):
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         super()._fit(corpus, auxiliary)
         pair, text = self.pair_, required_corpus(self.name, corpus)
-        variants: dict[int, Counter[tuple[int, ...]]] = {
-            i: Counter() for i in pair.new_ids.tolist()
-        }
+        row_of_token = {token_id: row for row, token_id in enumerate(pair.new_ids.tolist())}
+        rows: list[int] = []
+        columns: list[int] = []
+        weights: list[float] = []
         options = {"return_offsets_mapping": True, "return_attention_mask": False}
         for texts in batches(tqdm(text, desc="align", unit=" sentences", disable=None)):
             source, target = (
@@ -57,16 +57,18 @@ class AlignAsPublished(MergeAsPublished, RowInitializer):
                     target["input_ids"][sentence], target["offset_mapping"][sentence], strict=True
                 )
                 for token_id, (start, end) in dict(spans).items():
-                    if token_id in variants:
+                    if token_id in row_of_token:
                         is_within = (starts >= start) & (ends <= end)
                         is_around = (starts <= start) & (ends >= end)
-                        variants[token_id][*source_ids[is_within | is_around].tolist(),] += 1
-        recipes = [_mean(counts) for counts in variants.values()]
-        self._is_aligned = np.array([bool(recipe) for recipe in recipes], dtype=bool)
+                        pieces = source_ids[is_within | is_around].tolist()
+                        rows += [row_of_token[token_id]] * len(pieces)
+                        columns += pieces
+                        weights += [1 / len(pieces)] * len(pieces) if pieces else []
+        shape = (len(pair.new_ids), pair.n_source + 1)
+        shares = row_shares(csr_array((weights, (rows, columns)), shape=shape))
+        self._is_aligned = np.diff(shares.indptr) > 0
         self.aligned_ = int(self._is_aligned.sum())
-        self._aligned_recipe = assemble_recipe(
-            weighted_rows(recipes, pair.n_source), pair.source_of, pair.source_ids
-        )
+        self._aligned_recipe = assemble_recipe(shares, pair.source_of, pair.source_ids)
         is_random = self._unknown & ~self._is_aligned
         self.fallbacks_ = [pair.new_tokens[i] for i in np.flatnonzero(is_random)]
 
@@ -76,13 +78,3 @@ class AlignAsPublished(MergeAsPublished, RowInitializer):
             for columns, values in self._aligned_recipe.new_rows(matrix, which):
                 rows[which][self._is_aligned, columns] = values[self._is_aligned]
         return rows
-
-
-def _mean(variants: Counter[tuple[int, ...]]) -> Weights:
-    """The mean over the means of a token's variants, weighted by how often each occurs."""
-    variants = Counter({pieces: count for pieces, count in variants.items() if pieces})
-    mean: Weights = {}
-    for pieces, count in variants.items():
-        for source_id, share in piece_shares(pieces).items():
-            mean[source_id] = mean.get(source_id, 0.0) + share * count / variants.total()
-    return mean

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from lexigraft.initialization.options import boolean
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import AnchorInitializer
 
@@ -15,12 +14,6 @@ class FOCUS(AnchorInitializer):
     shared tokens with a vector are used, except special tokens and, for two tokenizers of different
     families, bytes. The published code draws the rows of tokens without a vector (`without_vector:
     random`).
-
-    Parameters
-    ----------
-    byte_anchors
-        Whether to use shared tokens that are a fallback byte such as `<0xC3>` in one tokenizer and
-        a letter of a byte-level alphabet in the other. The published code does not match these.
 
     References
     ----------
@@ -36,9 +29,6 @@ class FOCUS(AnchorInitializer):
         "a vector, so there is nothing to mix; give vectors of more text, or of rarer tokens (a "
         "smaller minimum_count)"
     )
-    byte_anchors: bool = boolean(False)
 
     def _possible_anchors(self, pair: VocabularyPair) -> np.ndarray:
-        if self.byte_anchors:
-            return pair.shared_ids
         return np.setdiff1d(pair.shared_ids, pair.byte_ids, assume_unique=True)

@@ -17,6 +17,7 @@ from lexigraft.initialization.interface import Auxiliaries, Corpus, RecipeInitia
 from lexigraft.initialization.options import choice, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.word_alignment import Bitext, expected_counts
+from lexigraft.source.encoding import encoder
 
 _PAIRS_AT_ONCE = 1000
 # In recipes computed from related tokens, source tokens that begin a word have twice the weight: a
@@ -134,7 +135,7 @@ class _Units:
         special: set[int],
         by_token: bool,
     ) -> None:
-        self.tokenizer = tokenizer
+        self.encode = encoder(tokenizer)
         size = len(pieces)
         self.ordinary = np.ones(size, dtype=bool)
         self.ordinary[list(special)] = False
@@ -146,10 +147,7 @@ class _Units:
 
     def cut(self, texts: list[str]) -> Iterator[list[int]]:
         """The units of each text."""
-        encoded = self.tokenizer(
-            texts, add_special_tokens=False, return_attention_mask=False, verbose=False
-        )["input_ids"]
-        for sentence in encoded:
+        for sentence in self.encode(texts):
             ids = np.array(sentence, dtype=np.int64)
             ids = ids[self.ordinary[ids]]
             joined = self.ends_in_word[ids[:-1]] & self.begins_in_word[ids[1:]]

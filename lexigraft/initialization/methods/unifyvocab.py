@@ -15,8 +15,10 @@ from lexigraft.initialization.options import boolean, choice, integer, number
 from lexigraft.initialization.pairing import VocabularyPair
 from lexigraft.initialization.similarity import (
     highest,
+    nonzero,
     score_blocks,
     top_k,
+    unit_rows,
     unit_vectors,
     vectors_of,
 )
@@ -134,12 +136,11 @@ class UnifyVocab(RecipeInitializer):
         self, pair: VocabularyPair, auxiliary: Auxiliaries, role: str, special: set[int]
     ) -> TokenVectors:
         """Unit vectors of the tokens that have a nonzero vector and are not special."""
-        vectors = required_vectors(self.name, pair, auxiliary, role)
-        valid = vectors.vectors.any(axis=1) & ~np.isin(vectors.tokens, list(special))
-        rows = vectors.vectors[valid]
-        if self.centred and len(rows):
-            rows = rows - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-        return unit_vectors(TokenVectors(vectors.tokens[valid], rows))
+        vectors = nonzero(required_vectors(self.name, pair, auxiliary, role), special)
+        if self.centred and len(vectors.tokens):
+            mean = vectors.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+            vectors = TokenVectors(vectors.tokens, vectors.vectors - mean)
+        return unit_vectors(vectors)
 
     def _comparable(
         self, pair: VocabularyPair, target: TokenVectors, source: TokenVectors
@@ -166,14 +167,8 @@ class UnifyVocab(RecipeInitializer):
                 "'anchors'"
             )
         if self.renormalized:
-            return _unit(target_rows), _unit(source_rows)
+            return unit_rows(target_rows), unit_rows(source_rows)
         return target_rows, source_rows
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    """Rows scaled to length one, except zero rows."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
 
 
 def _hubness(rows: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:

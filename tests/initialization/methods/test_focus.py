@@ -37,17 +37,12 @@ def test_similarities_become_weights_by_sparsemax(pair, token_vectors, row):
     assert fitted.statistics()["anchors"] == 4
 
 
-def test_bytes_of_another_family_are_anchors_only_with_the_option(
-    byte_level, byte_fallback, token_vectors, row
-):
+def test_bytes_of_another_family_are_no_anchors(byte_level, byte_fallback, token_vectors, row):
     source = byte_level([("a", "b")])
     target = byte_fallback([("b", "c")])
     by_token = {"bc": (1, 0), "<0xC3>": (1, 0.1), "a": (0, 1), "<0x0A>": (0.9, 0)}
     vectors = token_vectors(target, by_token)
     assert row(initializer("focus").fit(source, target, auxiliary=vectors), "bc") == {"a": 1.0}
-    fitted = initializer("focus", byte_anchors=True).fit(source, target, auxiliary=vectors)
-    assert fitted.anchors_ == 3
-    assert "a" not in row(fitted, "bc")
     # Within a family both are the same piece.
     alike = initializer("focus").fit(byte_fallback([]), target, auxiliary=vectors)
     assert alike.anchors_ == 3
