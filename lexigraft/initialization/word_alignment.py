@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 # Maximum number of pairs of units whose probabilities are estimated: about 1.5 GB.
 _MAX_PAIRS = 1 << 25
+_UNITS_AT_ONCE = 256  # source units whose pairs are counted at once
 _NULL = 0.08  # fast_align's probability of aligning to no unit, if there is a tension
 # fast_align keeps the translations of a unit whose log probability is at most this many times that
 # of the most probable one.
@@ -90,58 +91,27 @@ def expected_counts(bitext: Bitext, *, iterations: int, diagonal_tension: float 
 
 def _cooccurring_pairs(bitext: Bitext, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of units that co-occur in a sentence, as `indptr` and `indices` of a sparse array."""
-    sentences = np.repeat(np.arange(len(bitext), dtype=np.int32), np.diff(bitext.source_starts))
-    order = np.argsort(bitext.source, kind="stable")
-    sentences_of_units = sentences[order]  # those in which each source unit occurs, unit by unit
-    ends = np.cumsum(np.bincount(bitext.source, minlength=shape[0]))
-    arrays = (sentences_of_units, ends, bitext.target, bitext.target_starts)
+    sides = (bitext.source, bitext.source_starts), (bitext.target, bitext.target_starts)
+    source, target = (  # [sentences, units]
+        csr_array((np.ones(len(units), np.int32), units, starts), shape=(len(bitext), size))
+        for (units, starts), size in zip(sides, shape, strict=True)
+    )
+    sentences_of_unit = csr_array(source.T)
     minimum_count = 1
-    sizes = np.zeros(shape[0], dtype=np.int64)
-    columns = np.empty(0, dtype=np.int32)
     while True:
-        counts = np.zeros(shape[1], dtype=np.int32)
-        _count_cooccurring(*arrays, counts, minimum_count, sizes, columns)
-        if sizes.sum() <= _MAX_PAIRS:
-            break
+        sizes, columns = [np.zeros(1, np.int64)], [np.empty(0, np.int32)]
+        for start in range(0, shape[0], _UNITS_AT_ONCE):
+            counts = csr_array(sentences_of_unit[start : start + _UNITS_AT_ONCE] @ target)
+            counts.data *= counts.data >= minimum_count
+            counts.eliminate_zeros()
+            counts.sort_indices()
+            sizes.append(np.diff(counts.indptr))
+            columns.append(counts.indices.astype(np.int32))
+            if sum(map(len, columns)) > _MAX_PAIRS:
+                break
+        else:
+            return np.cumsum(np.concatenate(sizes)), np.concatenate(columns)
         minimum_count *= 2
-    columns = np.empty(sizes.sum(), dtype=np.int32)
-    _count_cooccurring(*arrays, counts, minimum_count, sizes, columns)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    pattern = csr_array((np.ones(len(columns), dtype=np.int8), columns, indptr), shape=shape)
-    pattern.sort_indices()
-    return indptr, pattern.indices
-
-
-@njit(nogil=True)
-def _count_cooccurring(
-    sentences_of_units, ends, target, starts, counts, minimum_count, sizes, columns
-):
-    """Count the target units that co-occur at least `minimum_count` times with each source unit.
-
-    `counts` is zero before and after. If `columns` has the right size, the units are written to it.
-    """
-    distinct_units = np.empty(len(counts), dtype=np.int32)
-    n_written = first = 0
-    for unit in range(len(ends)):
-        n_distinct = n_kept = 0
-        for index_of_sentence in range(first, ends[unit]):
-            for index in range(
-                starts[sentences_of_units[index_of_sentence]],
-                starts[sentences_of_units[index_of_sentence] + 1],
-            ):
-                if counts[target[index]] == 0:
-                    distinct_units[n_distinct] = target[index]
-                    n_distinct += 1
-                counts[target[index]] += 1
-        first = ends[unit]
-        for index in range(n_distinct):
-            if counts[distinct_units[index]] >= minimum_count:
-                if len(columns):
-                    columns[n_written] = distinct_units[index]
-                    n_written += 1
-                n_kept += 1
-            counts[distinct_units[index]] = 0
-        sizes[unit] = n_kept
 
 
 @njit(nogil=True)
