@@ -142,15 +142,13 @@ def load_hypernetwork(folder: str | Path) -> Hypernetwork:
     weights: dict[str, torch.Tensor] = {}
     for part in weight_files(folder):
         weights |= load_file(part)
-    expected = network.state_dict()
-    for name, tensor in expected.items():
+    for name, tensor in network.state_dict().items():
         if name not in weights or weights[name].shape != tensor.shape:
-            shape = tuple(weights[name].shape) if name in weights else "nothing"
             raise UserError(
-                f"hypernetwork {folder}: its weights have {shape} for {name}, but its config.json "
-                f"describes {tuple(tensor.shape)}; fetch it again"
+                f"hypernetwork {folder}: its weights have no {name} of the shape that its "
+                f"config.json describes, {tuple(tensor.shape)}; fetch it again"
             )
-    network.load_state_dict({name: weights[name].float() for name in expected})
+    network.load_state_dict({name: weights[name].float() for name in network.state_dict()})
     return network.eval()
 
 

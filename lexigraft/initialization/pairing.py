@@ -74,8 +74,11 @@ def pair_vocabularies(
             f"target tokenizer: no token has id {gaps[0]}, but the largest id is {n_tokens - 1}; "
             "give a tokenizer whose ids have no gap"
         )
-    tokenizers, pieces = (source_tokenizer, target_tokenizer), (source.data, target.data)
-    return VocabularyPair(*tokenizers, n_rows, expands, source_ids, source_of, *pieces)
+    rows = n_rows, expands, source_ids, source_of
+    of_source, of_target = (
+        (tokens.data, tokens.special, tokens.fallback) for tokens in (source, target)
+    )
+    return VocabularyPair(source_tokenizer, target_tokenizer, *rows, *of_source, *of_target)
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,11 @@ class VocabularyPair:
     source_ids: np.ndarray  # of all source tokens, ascending: the source rows without padding
     source_of: np.ndarray  # [n_target]: the source row that each target row copies, -1 for new
     source_bytes: list[bytes]
+    source_special_ids: set[int]  # with the unknown token
+    source_fallback_ids: set[int]  # of fallback bytes, such as `<0xC3>`
     target_bytes: list[bytes]
+    target_special_ids: set[int]
+    target_fallback_ids: set[int]
 
     @property
     def n_target(self) -> int:
@@ -126,26 +133,6 @@ class VocabularyPair:
         tokens = {number: token for token, number in self.target_tokenizer.get_vocab().items()}
         return [tokens[number] for number in self.new_ids.tolist()]
 
-    @cached_property
-    def source_fallback_ids(self) -> set[int]:
-        """Ids of the source's fallback bytes, such as `<0xC3>`."""
-        return _fallback_ids(self.source_tokenizer)
-
-    @cached_property
-    def target_fallback_ids(self) -> set[int]:
-        """Ids of the target's fallback bytes."""
-        return _fallback_ids(self.target_tokenizer)
-
-    @cached_property
-    def source_special_ids(self) -> set[int]:
-        """Ids of the source's special tokens, its unknown token included."""
-        return special_ids(self.source_tokenizer)
-
-    @cached_property
-    def target_special_ids(self) -> set[int]:
-        """Ids of the target's special tokens, its unknown token included."""
-        return special_ids(self.target_tokenizer)
-
 
 def shared_tokens(
     source_tokenizer: PreTrainedTokenizerFast,
@@ -164,17 +151,20 @@ def shared_tokens(
 
 
 class _Tokens(NamedTuple):
-    """A tokenizer, with the ids, the bytes (by id) and the special ids of its tokens."""
+    """A tokenizer, with the ids, the bytes (by id), the special ids and the fallback bytes."""
 
     tokenizer: PreTrainedTokenizerFast
     vocab: dict[str, int]
     data: list[bytes]
     special: set[int]
+    fallback: set[int]
 
     @classmethod
     def of(cls, tokenizer: PreTrainedTokenizerFast) -> "_Tokens":
-        vocab = tokenizer.get_vocab()
-        return cls(tokenizer, vocab, token_bytes(tokenizer, vocab), special_ids(tokenizer))
+        vocab, token_spelling = tokenizer.get_vocab(), spelling(tokenizer)
+        fallback = {i for token, i in vocab.items() if is_fallback(token, token_spelling)}
+        data = token_bytes(tokenizer, vocab)
+        return cls(tokenizer, vocab, data, special_ids(tokenizer), fallback)
 
     def key(self, token: str, shared: str) -> tuple[bool, str]:
         """What two shared tokens have in common by a rule: whether they are special, and a text."""
@@ -188,13 +178,7 @@ class _Tokens(NamedTuple):
         return False, "".join((text.lower() if shared == "fuzzy" else text).split()) or text
 
 
-def _fallback_ids(tokenizer: PreTrainedTokenizerFast) -> set[int]:
-    token_spelling = spelling(tokenizer)
-    return {i for token, i in tokenizer.get_vocab().items() if is_fallback(token, token_spelling)}
-
-
 def _match(source: _Tokens, target: _Tokens, shared: str) -> dict[int, int]:
-    fallback_ids = _fallback_ids(source.tokenizer)
     source_tokens: dict[tuple[bool, str], list[str]] = {}
     for token in source.vocab:
         source_tokens.setdefault(source.key(token, shared), []).append(token)
@@ -204,7 +188,7 @@ def _match(source: _Tokens, target: _Tokens, shared: str) -> dict[int, int]:
         text, target_text = source.key(source_token, "bytes")[1], target.key(token, "bytes")[1]
         is_other_space = text[:1].isspace() != target_text[:1].isspace()
         is_other = text != target_text, is_other_space, len(text), text != text.lower()
-        return source_token != token, source_id in fallback_ids, *is_other, source_id
+        return source_token != token, source_id in source.fallback, *is_other, source_id
 
     matches: dict[int, int] = {}
     for token, target_id in target.vocab.items():

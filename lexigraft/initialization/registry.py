@@ -60,8 +60,6 @@ def initializer(name: str, **options: Any) -> "Initializer":
     method = initializer_class(name)
     parameters = signature(method).parameters
     for option in options:
-        if not parameters:
-            raise UserError(f"initializer '{name}' has no options; remove '{option}'")
         if option not in parameters:
             raise unknown(f"initializer '{name}'", option, list(parameters), "one of its options")
     for option, parameter in parameters.items():
