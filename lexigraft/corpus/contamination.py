@@ -68,11 +68,7 @@ class Overlap:
 
 
 class Contamination:
-    """Counts how much of several test sets, by name, a streamed training text contains.
-
-    `sentence in Contamination(sets)` is true if a sentence is a test, contains one, or contains a
-    piece of one.
-    """
+    """Counts how much of several test sets, by name, a streamed training text contains."""
 
     def __init__(self, sets: Mapping[str, Iterable[str]]):
         self._sets = {
@@ -85,16 +81,13 @@ class Contamination:
         self._matched_pieces: set[int] = set()
         self._sentences = dict.fromkeys(self._sets, 0)
 
-    def __contains__(self, sentence: str) -> bool:
-        text = letters(sentence)
-        return any(True for _ in self._overlap.matches(text)) or bool(self._known_pieces(text))
-
     def add(self, sentence: str) -> None:
         """Count one sentence of training text."""
         text = letters(sentence)
         matches = set(self._overlap.matches(text))
         self._matched |= matches
-        self._matched_pieces.update(self._known_pieces(text))
+        if self._pieces:  # most languages have no tests with pieces
+            self._matched_pieces.update(self._pieces.intersection(_pieces(text, 1)))
         for name, tests in self._sets.items():
             self._sentences[name] += not matches.isdisjoint(tests)
 
@@ -115,18 +108,10 @@ class Contamination:
             for name, tests in self._sets.items()
         }
 
-    def _known_pieces(self, text: str) -> set[int]:
-        # Most languages have no tests with pieces; skip the search at every letter for them.
-        return self._pieces.intersection(_pieces(text, 1)) if self._pieces else set()
-
     def _is_mostly_found(self, test: str) -> bool:
         pieces = list(_pieces(test, _STEP))
         matched = sum(piece in self._matched_pieces for piece in pieces)
         return bool(pieces) and matched >= MOSTLY * len(pieces)
-
-
-# Sets of tests: `sentence in tests` is true if the sentence is or contains one.
-Tests = Overlap | Contamination | tuple[()]
 
 
 def _pieces(text: str, step: int) -> Iterator[int]:

@@ -11,10 +11,10 @@ from typing import Any
 
 from lexigraft.artifacts.atomic import write_jsonl, write_lines
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned, cleaned_pairs
-from lexigraft.corpus.contamination import Contamination, Tests
+from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.loader import Pair, find_loader
 from lexigraft.corpus.local_files import check_files
-from lexigraft.corpus.readers import read_articles, read_pairs, read_sentences
+from lexigraft.corpus.readers import read_articles, read_pairs
 from lexigraft.corpus.reading import draw_text, forget, read_some, sentence_splitter
 from lexigraft.corpus.sampling import StoredLines
 from lexigraft.corpus.split import Seed, Sizes, Split, log_reduced, split_corpus
@@ -123,12 +123,6 @@ def _read_and_split(
         count = counts["summarization"] = CleaningCounts()
         articles = read_articles(settings["summarization"])
         articles = cleaned_pairs(articles, count, paragraphs=True, repairs=repairs)
-    contamination = settings.get("contamination", {})
-    tests: dict[str, list[str]] = {}
-    for name, text in contamination.get("tests", {}).items():
-        count = counts[f"tests.{name}"] = CleaningCounts()
-        tests[name] = list(cleaned(read_sentences(text), count, repairs=repairs))
-    dropped: Tests = Contamination(tests) if contamination.get("drop") else ()
     english = _english(settings, seed, package)
     split = split_corpus(
         partial(draw_text, settings, folder, seed, counts["text"], package=package),
@@ -137,11 +131,9 @@ def _read_and_split(
         sizes,
         seed,
         articles,
-        dropped,
     )
-    tests["translation"] = [target for _, target in split.translation]
-    tests["summarization"] = [summary for _, summary in split.summarization]
-    overlap = Contamination(tests)
+    tests = {"translation": split.translation, "summarization": split.summarization}
+    overlap = Contamination({name: [text for _, text in pairs] for name, pairs in tests.items()})
     for sentence in split.train if any(tests.values()) else ():
         overlap.add(sentence)
     return split, counts, overlap.facts()

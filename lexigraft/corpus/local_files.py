@@ -68,8 +68,6 @@ def check_files(settings: Mapping[str, Any], where: str) -> None:
     checked by the job that reads it.
     """
     texts = {key: settings.get(key) or {} for key in _TEXTS}
-    for name, text in settings.get("contamination", {}).get("tests", {}).items():
-        texts[f"contamination.tests.{name}"] = text
     for text_key, text in texts.items():
         for key in _FILE_KEYS:
             for path in _as_list(text.get(key)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lexigraft.corpus.cleaning import fingerprint
-from lexigraft.corpus.contamination import CONTAINED, Overlap, Tests, letters
+from lexigraft.corpus.contamination import CONTAINED, Overlap, letters
 from lexigraft.corpus.loader import Pair
 from lexigraft.corpus.sampling import StoredLines, StoredSample, StreamSample
 from lexigraft.errors import UserError
@@ -38,7 +38,7 @@ _PART = 10
 # Characters per held-out document that are added to a sample limited by characters.
 _LONG_DOCUMENT = 10_000
 # What keeps sentences out of training, in the order in which they are counted.
-_KEPT_OUT = ("like_translation_test", "like_summarization_test", "like_heldout", "like_other_tests")
+_KEPT_OUT = ("like_translation_test", "like_summarization_test", "like_heldout")
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,15 @@ def split_corpus(
     sizes: Sizes,
     seed: Seed,
     articles: Iterable[Pair] = (),
-    other_tests: Tests = (),
 ) -> Split:
     """Draw the parts, at random and disjoint.
 
     No sentence of `train` has the same letters as a sentence of `heldout`, a test translation or a
     summary, or contains them if they are twelve or more; the same holds for `heldout` with respect
-    to test translations and summaries, and for both with respect to `other_tests`. Tests and
-    held-out sentences with fewer letters are drawn only if there are too few longer ones. Test
-    pairs differ from each other on both sides. `train` is in the order of `sentences`; any prefix
-    of the other parts is a random sample too. Raises one `UserError` with all parts for which there
-    is too little text, see `MINIMUM`.
+    to test translations and summaries. Tests and held-out sentences with fewer letters are drawn
+    only if there are too few longer ones. Test pairs differ from each other on both sides. `train`
+    is in the order of `sentences`; any prefix of the other parts is a random sample too. Raises one
+    `UserError` with all parts for which there is too little text, see `MINIMUM`.
 
     `sentences` are streamed, or drawn by a function like `reading.draw_text`; `pairs` are (English,
     translation), `articles` (article, summary); `english` may be training text. `seed` are the
@@ -121,7 +119,7 @@ def split_corpus(
             sample.add(sentence)
         candidates = sample.ordered()
     counts = [len(translation), len(summarization)]  # of the tests that are used
-    firsts = _find_tests(candidates, [translation, summarization], other_tests)
+    firsts = _find_tests(candidates, [translation, summarization])
     is_enough = False
     if sizes.train_sentences is not None or sizes.train_characters is not None:
         untested, kept_out = _without_tests(candidates, firsts, counts)
@@ -133,7 +131,7 @@ def split_corpus(
         )
     if not is_enough:  # or no limit: then held-out text always reduces training text
         tenth = max(len(candidates) // _PART, MINIMUM["heldout_sentences"])
-        for index, first in enumerate(firsts[:2]):
+        for index, first in enumerate(firsts):
             # As many of the first tests as exclude at most a tenth of the candidates.
             matched = np.sort(first[first >= 0])
             if len(matched) > tenth:
@@ -192,26 +190,22 @@ def _draw_pairs(
     return sample.shuffled(), any_pairs
 
 
-def _find_tests(
-    candidates: StoredLines, test_sets: Sequence[list[Pair]], other_tests: Tests
-) -> np.ndarray:
-    """The first test of each set that each candidate contains, int32 [sets + 1, candidates].
+def _find_tests(candidates: StoredLines, test_sets: Sequence[list[Pair]]) -> np.ndarray:
+    """The first test of each set that each candidate contains, int32 [sets, candidates].
 
-    It is the index of the test, or -1; in the last row 0 if a candidate is in `other_tests`.
+    It is the index of the test, or -1.
     """
     numbers = [
         {letters(target): number for number, (_, target) in enumerate(tests)} for tests in test_sets
     ]
     overlap = Overlap(target for tests in test_sets for _, target in tests)
-    firsts = np.full((len(test_sets) + 1, len(candidates)), -1, dtype=np.int32)
-    if any(test_sets) or other_tests != ():
+    firsts = np.full((len(test_sets), len(candidates)), -1, dtype=np.int32)
+    if any(test_sets):
         for index, sentence in enumerate(candidates):
             contained = set(overlap.matches(letters(sentence)))
             for row, number in enumerate(numbers):
                 if matches := contained & number.keys():
                     firsts[row, index] = min(number[match] for match in matches)
-            if sentence in other_tests:
-                firsts[-1, index] = 0
     return firsts
 
 
@@ -220,8 +214,7 @@ def _without_tests(
 ) -> tuple[StoredLines, dict[str, int]]:
     """The candidates without the first `counts` tests of each set, and how many each removes."""
     remaining, kept_out = np.ones(len(candidates), dtype=bool), dict.fromkeys(_KEPT_OUT, 0)
-    names = [name for name in _KEPT_OUT if name != "like_heldout"]
-    for name, first, count in zip(names, firsts, [*counts, 1], strict=True):
+    for name, first, count in zip(_KEPT_OUT, firsts, counts, strict=False):
         matching = (first >= 0) & (first < count)
         kept_out[name] = int((remaining & matching).sum())
         remaining &= ~matching

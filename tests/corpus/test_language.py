@@ -195,55 +195,6 @@ def test_what_is_found_is_what_plain_searches_find(tests, sentences):
     }
 
 
-@given(st.lists(sentence, max_size=5), sentence)
-def test_it_contains_sentences_with_a_test_or_a_piece_of_one(tests, text):
-    key, own = letters(text), [letters(test) for test in tests]
-    runs = [test[at : at + PIECE] for test in own for at in range(0, len(test) - PIECE + 1, 10)]
-    expected = any(test == key or (len(test) >= CONTAINED and test in key) for test in own) or any(
-        run in key for run in runs
-    )
-    assert (text in Contamination({"test": tests})) == expected
-
-
-@pytest.fixture
-def settings(tmp_path, telugu, english):
-    """A language of real text whose benchmark holds five of its own sentences, in other letters."""
-    files = {
-        "te.txt": telugu[:200],
-        "en.txt": english[:50],
-        "benchmark.txt": [f"«{line}» 1" for line in telugu[:5]] + ["ఇది ఎక్కడా లేని వాక్యం, నిజంగా"],
-    }
-    for name, lines in files.items():
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return {
-        "name": "Telugu", "code": "te", "script": "Telu", "parallel": None,
-        "text": {"loader": "text", "paths": [str(tmp_path / "te.txt")]},
-        "english": {"loader": "text", "paths": [str(tmp_path / "en.txt")]},
-        "train_sentences": None, "heldout_sentences": 5, "english_sentences": 5,
-        "translation_pairs": 4, "summarization_pairs": None, "minimum_characters": 1,
-        "contamination": {
-            "tests": {"bench": {"loader": "text", "paths": [str(tmp_path / "benchmark.txt")]}},
-            "drop": False,
-        },
-    }  # fmt: skip
-
-
-def prepared(settings, folder):
-    _, card = prepare_corpus(settings, folder, ("0", "corpus", "te"))
-    train = (folder / "train.txt").read_text(encoding="utf-8").splitlines()
-    return card, {letters(line) for line in train}
-
-
-def test_a_benchmark_is_dropped_on_request(settings, tmp_path, telugu):
-    settings["contamination"]["drop"] = True
-    card, train = prepared(settings, tmp_path / "out")
-    assert not {letters(line) for line in telugu[:5]} & train
-    heldout = (tmp_path / "out" / "heldout.txt").read_text(encoding="utf-8").splitlines()
-    assert not {letters(line) for line in telugu[:5]} & {letters(line) for line in heldout}
-    assert card["contamination"]["bench"]["found"] == 0
-    assert card["kept_out_of_training"]["like_other_tests"] >= 5
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

@@ -81,7 +81,6 @@ def test_parameters_that_hold_secrets_are_told_from_others(before):
 PLACES = [
     ("languages", "telugu", "text", "data_files"),
     ("languages", "telugu", "english", "data_files"),
-    ("languages", "telugu", "contamination", "tests", "mine", "data_files"),
     ("languages", "telugu", "samples", "mine", "text", "data_files"),
     ("tasks", "mine", "examples", "test", "te", "data_files"),
     ("corpora", "mine", "data_files"),

@@ -100,8 +100,6 @@ def test_a_study_of_tokenizers_runs_without_any_model(
         (lambda c: c["report"]["items"][0].update(compared_with=["three"]),
          "report.items[0].compared_with: 'three' is not compared by this study"),
         (lambda c: c["languages"]["greek"].update(repair=["quote"]), "languages.greek.repair[0]"),
-        (lambda c: c["languages"]["greek"].update(contamination={"tests": {"a": {"loader": "text",
-         "paths": ["no.txt"]}}}), "languages.greek.contamination.tests.a.paths: no.txt: there is"),
         (lambda c: c.pop("fragmentation"), "config: 'cells' is missing"),
     ],
 )  # fmt: skip

@@ -101,9 +101,6 @@ def project(tmp_path_factory, miniature, word_files, texts, smollm2_folder_tiny,
         "parallel": {"loader": "tsv", "path": "texts/telugu.tsv"},
         "english": {"loader": "datasets", "name": "rows", "split": "train", "column": "text",
                     "data_files": "deep/*.jsonl"},
-        "contamination": {
-            "tests": {"mine": {"loader": "text", "paths": ["texts/greek.txt"]}}, "drop": False
-        },
         "plms": {"own": {"model": "./plm"}},
         "samples": {"pairs": {"pairs": 10, "kind": "parallel", "text": {"loader": "tsv",
                                                            "path": "texts/greek.tsv"}}},

@@ -16,7 +16,6 @@ from workflow.config.texts import (
     RatedPairs,
     Repair,
     Rows,
-    SearchedText,
     Text,
     Unique,
     check_long_code,
@@ -108,27 +107,6 @@ class LanguageModel(Settings):
     revision: Revision | None = default(None, "a commit, tag or branch on the hub")
 
 
-class ContaminationConfig(Settings):
-    """Texts that are searched for in the training text."""
-
-    tests: dict[Name, SearchedText] = default(
-        dict,
-        "name -> a text as in `text`, not in a package. Tests of cells are always searched for",
-    )
-    drop: bool = default(
-        False, "`true` drops sentences with (a piece of) a text of `tests`; `false` counts them"
-    )
-
-    @model_validator(mode="after")
-    def _names_are_free(self) -> "ContaminationConfig":
-        for name in ("translation", "summarization"):
-            if name in self.tests:
-                raise KeyedError(
-                    "tests", f"remove '{name}'; the language's own tests are always searched for"
-                )
-        return self
-
-
 class LanguageResources(Settings):
     """What the time of jobs is estimated from before the corpus exists."""
 
@@ -175,10 +153,6 @@ class LanguageConfig(Settings):
         "damage to repair in all texts of the language: `zawgyi` (Burmese in the Zawgyi encoding), "
         "`quotes` (lines that are fields of CSV files, as in FLORES-200), `mojibake` (UTF-8 read "
         "as another encoding: `schÃ¶n`). The report counts such lines in any case",
-    )
-    contamination: ContaminationConfig = default(
-        ContaminationConfig,
-        "texts that are searched for in the training text ([how](../docs/methods.md#texts))",
     )
     train_sentences: Whole | None = default(
         30000, "most training sentences, drawn at random. `null` means all ([more](#small-texts))"

@@ -143,14 +143,12 @@ def text_of(
 if TYPE_CHECKING:
     # The type checker sees only their base class: the models are known when they are registered.
     Text = Settings
-    SearchedText = Settings
     Pairs = Settings
     RatedPairs = Settings
     Articles = Settings
     Rows = Settings
 else:
     Text = text_of("text", CorpusText)
-    SearchedText = text_of("text", packages=False)  # is searched for in the training text
     Pairs = text_of("pairs")
     RatedPairs = text_of("rated_pairs")
     Articles = text_of("articles")
