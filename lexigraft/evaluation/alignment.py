@@ -102,7 +102,6 @@ def alignment(
     uncovered = set(fallbacks)
     tokens = sum(map(len, target_ids))
     uncovered_tokens = sum(token in uncovered for ids in target_ids for token in ids)
-    # As corpora of one text: sacrebleu's sentence score requires `effective_order`.
     text_outputs, text_references = ([[ids] for ids in texts] for texts in (mapped, references))
     metrics: dict[str, float | int] = {
         "bleu": bleu(mapped, references),

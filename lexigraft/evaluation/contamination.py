@@ -8,6 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lexigraft.artifacts.cards import versions
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.corpus.cleaning import CleaningCounts, repair
 from lexigraft.corpus.contamination import Contamination
 from lexigraft.corpus.mixture import all_texts
@@ -78,10 +79,9 @@ def texts_of(kind: str, path: str | Path) -> dict[str, list[str]]:
         from lexigraft.evaluation.harness.benchmarks import longest_texts
 
         return {"": [_clean(text) for text in longest_texts(path)]}
-    lines = lines_of(Path(path))
     if declared.tests == "heldout":
-        return {"": [_clean(line) for line in lines]}
-    rows = [json.loads(line) for line in lines]
+        return {"": [_clean(line) for line in lines_of(Path(path))]}
+    rows = read_jsonl(Path(path))
     return {
         part: [_clean(row[key]) for row in rows for key in keys if row[key]]
         for part, keys in declared.test_texts.items()

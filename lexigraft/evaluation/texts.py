@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.corpus.contamination import letters
 from lexigraft.corpus.sample_file import TEST_SET
 from lexigraft.errors import UserError
@@ -34,8 +35,7 @@ def task_rows(corpus: str | Path, tests: CorpusTests) -> list[dict[str, str]]:
 
     They have `id`, `source`, and `target` (translations) or `reference` (articles).
     """
-    file = Path(corpus) / "tasks" / f"{tests.file}.jsonl"
-    return [json.loads(line) for line in lines_of(file)] if file.exists() else []
+    return read_jsonl(Path(corpus) / "tasks" / f"{tests.file}.jsonl")
 
 
 def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -> list[Row] | None:
@@ -47,7 +47,7 @@ def read_test_set(job: dict[str, Any], part: str, language: str | None = None) -
     if not folders:
         return None
     folder = folders[language] if language else next(iter(folders.values()))
-    return [json.loads(line) for line in lines_of(Path(folder) / TEST_SET)]
+    return read_jsonl(Path(folder) / TEST_SET)
 
 
 def read_own_or_corpus_tests(job: dict[str, Any], corpus_tests: CorpusTests) -> list[Row]:

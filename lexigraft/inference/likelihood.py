@@ -58,21 +58,9 @@ def likelihood_from_nats(
     texts: Sequence[str], nats: Sequence[float], tokens: Sequence[int]
 ) -> Likelihood:
     """The likelihood of texts from the nats and the scored tokens of each."""
-    each = zip(texts, nats, tokens, strict=True)
-    return sum_likelihoods(
-        [Likelihood(n, count, len(text.encode()), len(text)) for text, n, count in each]
-    )
-
-
-def sum_likelihoods(each: Sequence[Likelihood]) -> Likelihood:
-    """The total likelihood of several texts, or of several sets of texts."""
-    return Likelihood(
-        nats=sum(text.nats for text in each),
-        tokens=sum(text.tokens for text in each),
-        bytes=sum(text.bytes for text in each),
-        characters=sum(text.characters for text in each),
-        texts=tuple(each),
-    )
+    n_bytes, characters = [len(text.encode()) for text in texts], [*map(len, texts)]
+    each = map(Likelihood, nats, tokens, n_bytes, characters)
+    return Likelihood(sum(nats), sum(tokens), sum(n_bytes), sum(characters), tuple(each))
 
 
 def score_texts(

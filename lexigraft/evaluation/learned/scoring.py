@@ -16,9 +16,9 @@ from typing import Any
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.artifacts.completion import begin, complete, is_complete
+from lexigraft.artifacts.records import read_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.learned.checkpoint import learned_kind
-from lexigraft.evaluation.texts import lines_of
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -143,12 +143,9 @@ def _write(run: Job, record: dict[str, Any], begun: str | None) -> None:
 
 
 def _read_predictions(file: Path) -> list[Row]:
-    try:
-        rows = [json.loads(line) for line in lines_of(file)]
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: cannot be read ({error}); evaluate this run again") from None
+    rows = read_jsonl(file)
     if not rows:
-        raise UserError(f"{file}: contains no predictions")
+        raise UserError(f"{file}: contains no predictions; evaluate this run again")
     missing = sorted({key for row in rows for key in ("id", *TEXTS) if key not in row})
     if missing:
         raise UserError(f"{file}: has no {missing[0]}")
