@@ -101,14 +101,14 @@ def fragmentation(
 ) -> dict[str, float | int]:
     """Compare how the tokenizers of a source model and of the adapted model segment the same texts.
 
-    `new` are the ids of the tokens of `target` that the source does not have. `heldout` are
-    target-language sentences that nothing was fitted on, `train` are sentences from which the new
-    tokens were learned, `parallel` are pairs of an English sentence and its translation. Metrics:
+    `new` are the ids of new tokens. `heldout` are target-language sentences that nothing was fitted
+    on, `train` sentences from which the new tokens were learned, `parallel` pairs of an English
+    sentence and its translation. Metrics, without those whose text is empty; special tokens do not
+    count:
 
     - for `target` on the held-out text, and for `source` with the prefix `source_`: `fertility`,
       tokens per word between spaces (in scripts without spaces, a sentence is one word: use
-      `characters_per_token`); `word_fertility`, the same over distinct words, each tokenized alone
-      (CW2V, Table 3); `tokens_per_sentence`; `bytes_per_token` (UTF-8);
+      `characters_per_token`); `tokens_per_sentence`; `bytes_per_token` (UTF-8);
       `characters_per_token`; and on `train`: `train_tokens_per_sentence`;
     - `new_token_share_input`, the share of held-out tokens that are new; `unused_new_tokens`, the
       share of new tokens that do not occur in the training text; and `new_tokens`, their number;
@@ -118,8 +118,7 @@ def fragmentation(
     - for pairs: `english_parity`, tokens of the translations per token of their English, and
       `source_english_parity`.
 
-    Metrics whose text is empty are left out. Special tokens do not count. Raises `UserError` if the
-    held-out text has no words.
+    Raises `UserError` if the held-out text has no words.
     """
     token_ids = list(tokenize(target, heldout))
     tokens = sum(map(len, token_ids))
@@ -167,17 +166,16 @@ def measure_tokenizer(
     """Measure how a fast tokenizer segments the sentences of a language.
 
     `english` are the English originals of all `texts`, or empty; `train` is more text of the
-    language, to find unused tokens. Metrics:
+    language. Metrics, without those whose text is empty:
 
     - for `texts`: those of `fragmentation`; `unknown_tokens`, the share of tokens for text that the
       tokenizer cannot represent; and `lost_text`, the share of the text that no token represents:
       both make all other numbers look better than they are;
     - for `english`: `english_tokens_per_sentence` and `english_parity`;
-    - `size`, all tokens; `unreachable_tokens`, the share of tokens that no text produces;
-      `unused_tokens`, the share of tokens that do not occur in `train`. Special tokens are excluded
-      from both shares.
+    - `size`, all tokens; `unreachable_tokens`, the share of tokens that no text produces; and
+      `unused_tokens`, of those that do not occur in `train`, both without special tokens.
 
-    Metrics whose text is empty are left out. Raises `UserError` if the texts have no words.
+    Raises `UserError` if the texts have no words.
     """
     lengths: list[int] = []
     unknown = 0

@@ -32,11 +32,11 @@ class CurvePoint:
 class Inspection:
     """How a tokenizer segments a text.
 
-    `metrics` are those of `fragmentation.measure_tokenizer`, `english` the same for English text,
-    if there is any. `curve` begins with the unchanged tokenizer. It is measured on `measured`
-    sentences from which no token was learned, and is empty for tokenizers that cannot be expanded,
-    for the reason `no_curve`. Texts begin with `document_start` (empty: with no special token),
-    which `adds_start` says the tokenizer adds.
+    `metrics` are those of `fragmentation.measure_tokenizer`, `english` the same for English text.
+    `curve` begins with the unchanged tokenizer and is measured on `measured` sentences from which
+    no token was learned; it is empty for tokenizers that cannot be expanded, for the reason
+    `no_curve`. Texts begin with `document_start` (empty: with no special token), which `adds_start`
+    says the tokenizer adds.
     """
 
     metrics: dict[str, float | int]

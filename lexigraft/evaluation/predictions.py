@@ -41,10 +41,9 @@ def predict_and_score(
 ) -> Measurement:
     """Continue each prompt up to a line feed, score the outputs and write predictions.
 
-    Outputs of equal prompts are reused from runs of this task with a lower number, if the cell, the
-    code, the engine, the precision and the decoding settings are the same, and runs are redrawn.
-    Runs with higher numbers are not used, so that the reused outputs do
-    not depend on the order in which runs were computed.
+    Outputs of equal prompts are reused from runs of this task with a lower number, if everything
+    that determines them is the same and runs are redrawn: never from a higher number, so that the
+    order in which runs are computed makes no difference.
 
     Each prompt has an example, with `id`, `source`, `reference` and any other keys. A row of
     `outputs["predictions"]` has these keys, `output`, numbers of tokens, whether the model

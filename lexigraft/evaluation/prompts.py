@@ -187,10 +187,10 @@ def fit_texts(
 ) -> tuple[list[str], int]:
     """Truncate each text so that its prompt has at most the `max_prompt_tokens` of the settings.
 
-    If the model's context is shorter than these + `max_new_tokens`, prompts are shortened
-    accordingly: Llama 2 has 4,096 positions for both. A vocabulary that needs fewer tokens sees
-    more of a text. `texts` are the name of each text in messages, the text, and the parts of the
-    prompt around it. A text is truncated at its end, before a token.
+    Prompts are shorter if the model's context has no room for these and `max_new_tokens`: Llama 2
+    has 4,096 positions for both. A vocabulary that needs fewer tokens sees more of a text, which is
+    truncated at its end, before a token. `texts` are the name of each text in messages, the text,
+    and the parts of the prompt around it.
 
     Returns the texts, and the maximum number of tokens of a prompt. Raises `UserError` if nothing
     of a text fits.

@@ -90,11 +90,10 @@ def examples_and_tests(
 ) -> tuple[list[Row], list[Row]]:
     """Draw the examples of a run, and drop tests that share a text with an example.
 
-    All prompts of a run, for all cells, begin with the same examples; with `first`, those of every
-    run. Examples come from the task's own `shots`, or from the tests. `texts` are the keys of the
-    texts by which rows are compared, ignoring case, digits and punctuation. `language` names the
-    draw if a run has several languages. Raises `UserError` if there are fewer examples than
-    requested, or if no tests are left.
+    All prompts of a run, for all cells, begin with the same examples, from the task's own `shots`
+    or from the tests; with `first`, those of every run. `texts` are the keys of the texts by which
+    rows are compared, ignoring case, digits and punctuation. `language` names the draw if a run has
+    several languages. Raises `UserError` if there are too few examples, or if no tests are left.
     """
     if not shots:
         return [], tests

@@ -106,10 +106,10 @@ class Transfer:
     def measure(self, head: Any, collator: Any, features: list[Row], score: Score) -> Measurement:
         """Fine-tune all weights of the copy, and score it on each test.
 
-        With validation examples, the weights of the epoch with the highest first metric of `score`
-        are tested (ties: the first one), otherwise the last ones. The initialization of the head
-        and the order of the examples do not depend on the cell: the cells of a run differ only in
-        their encoder. Weights are float32, and so is arithmetic unless bfloat16 is faster.
+        With validation examples, the weights of the first epoch with the highest first metric of
+        `score` are tested, otherwise the last ones. The initialization of the head and the order of
+        the examples do not depend on the cell. Weights are float32, and so is arithmetic unless
+        bfloat16 is faster.
 
         `head` is one of transformers' auto classes; `collator` builds a batch of `features`, the
         encoded training examples with labels. Writes `outputs["predictions"]`: one JSON object per

@@ -77,10 +77,9 @@ def score_texts(
     of a text is not scored, and its bytes are not counted. A text longer than the model's context
     or 2,048 tokens is scored in windows that overlap by half; the overlap is context only.
 
-    The causal language model may be on any device, in any dtype; log-probabilities are float32.
-    `batch_tokens` is the maximum tokens of a forward pass, including padding; a single text may
-    have more. By default, as many tokens are processed as fit (`batch_sizes`). `nats` of the result
-    is not finite if the model's weights are not.
+    Log-probabilities are float32, whatever the model's dtype. A forward pass has at most
+    `batch_tokens`, including padding, or a single text; by default, as many as fit (`batch_sizes`).
+    `nats` of the result is not finite if the model's weights are not.
     """
     limit = positions_of(model)
     size = min(WINDOW, limit) if limit and limit > 1 else WINDOW

@@ -17,9 +17,9 @@ from lexigraft.source.model import load_config
 class VllmModel:
     """A model run by vLLM, with the attributes that tasks read from any model.
 
-    `folder` is a plain Hugging Face folder of model and tokenizer, as `export` writes it; `dtype`
-    is that of the computation. `config`, `generation_config`, `dtype` and `device` are like those
-    of a `PreTrainedModel`; `name` has the engine and its version. Raises a UserError if vLLM is not
+    `folder` is a plain Hugging Face folder of model and tokenizer; `dtype` is that of the
+    computation. `config`, `generation_config`, `dtype` and `device` are like those of a
+    `PreTrainedModel`; `name` has the engine and its version. Raises a UserError if vLLM is not
     installed.
     """
 
@@ -49,8 +49,8 @@ class VllmModel:
         """Continue each prompt with the most likely token at each step; all are token ids.
 
         A continuation ends with the token that completes a string of `stop` or is in `stop_tokens`,
-        and includes it; a few more tokens may have been generated. Raises a UserError if a prompt
-        with its continuation does not fit into vLLM's memory.
+        or a few tokens later. Raises a UserError if a prompt with its continuation does not fit
+        into vLLM's memory.
         """
         from vllm import LLM, SamplingParams
 

@@ -70,11 +70,11 @@ def prepare_benchmark(
 def load_task(name: str, folder: str) -> TaskDict:
     """Create a task of the harness, or all tasks of a group, which reads their data sets.
 
-    `name` is the name in its definition, such as `xcopa_sw`; `folder` is that of the definition in
-    the harness's `tasks` (13,000 definitions, of which only these are read), or one with the user's
-    definitions, which begins with `.` or `/`. Returns `tasks`, by name, and `groups`, the input of
-    `lm_eval.evaluate`. Raises `UserError` if there is no such folder or task, if a user's
-    definition has code, or if the task is not multiple choice.
+    `folder` is that of the definition of `name` in the harness's `tasks` (13,000 definitions, of
+    which only these are read), or one with the user's definitions, which begins with `.` or `/`.
+    Returns `tasks`, by name, and `groups`, the input of `lm_eval.evaluate`. Raises `UserError` if
+    there is no such folder or task, if a user's definition has code, or if the task is not multiple
+    choice.
     """
     manager = _manager_of([name], folder)
     output_type = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
@@ -142,9 +142,9 @@ def _manager_of(names: Collection[str], folder: str) -> TaskManager:
 def longest_texts(folder: str | Path) -> list[str]:
     """The longest text of each test example of a prepared benchmark, as in its data set.
 
-    Data sets use different column names for questions and choices, and prompts contain words of the
-    harness that no training text has. The longest text of an example does not occur elsewhere by
-    chance: the passage of a question, the question of an exam, the beginning of a story.
+    Columns have different names, and prompts contain words that no training text has. The longest
+    text of an example does not occur elsewhere by chance: the passage of a question, the question
+    of an exam, the beginning of a story.
     """
     folder = Path(folder)
     card = json.loads((folder / "card.json").read_text("utf-8"))
@@ -171,12 +171,10 @@ def storing_data_sets(
     """Let the harness load data sets as usual, and store a copy of each in `folder`.
 
     Data sets in the folder `local`, under their hub names, are read from it, all others from the
-    hub, at the commits that the folder `results` locks. `datasets.json` in `folder` maps requests
-    to subfolders.
-
-    Yields the list of stored data sets: `request` (the harness's arguments), `place` (the local
-    folder that it comes from; None: the hub or its cache), `commits` (branch -> commit, on the
-    hub), `folder`, and `rows` of each split. Raises `DataSetNotFoundError` from inside.
+    hub, at the commits that the folder `results` locks. Yields the stored data sets, which are also
+    in `datasets.json`: `request` (the harness's arguments), `place` (the local folder that it comes
+    from; None: the hub or its cache), `commits` (branch -> commit, on the hub), `folder`, and
+    `rows` of each split. Raises `DataSetNotFoundError` from inside.
     """
     stored: list[dict[str, Any]] = []
 

@@ -33,11 +33,11 @@ def score(
 ) -> Scored:
     """Score a model on a task, or a group, of the harness, which was prepared in a folder.
 
-    `shots` is the number of examples before each question (a task that is defined with none gets
+    `shots` is the number of examples before each question (none in a task that is defined with
     none), drawn with `seed` unless the task uses its first ones. `draw`, from a task's name and its
-    number of examples, returns the indices of the examples to score; None: all. With `by_length`,
-    `output` is the choice with the highest log-likelihood divided by its length in characters, as
-    for the harness's `acc_norm`; tasks without `acc_norm` then get one from that choice.
+    number of examples, returns the indices of those to score; None: all. With `by_length`, `output`
+    is the choice with the highest log-likelihood per character, as for the harness's `acc_norm`,
+    which tasks without it then get from that choice.
 
     Returns the metrics, from 0 to 1; one row per example with its question (`source`), the text
     before each choice (`prompt`), `choices`, `loglikelihoods`, `output`, `reference` and metrics;

@@ -42,10 +42,9 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
 
     `greedy_agreement` is the share of prompts whose whole continuation is the same,
     `next_token_agreement` the share of prefixes after which the most likely token is the same, and
-    `new_token_choices` the share of prefixes after which a new token is more likely than every
-    source token: zero for rows in the convex hull of the source rows. A vocabulary that replaces
-    the source's has other prefixes and gets no metrics. Needs memory for the source model in
-    addition to the cell's. Raises `UserError` if the corpus has no English sentences.
+    `new_token_choices` the share of prefixes after which it is a new token: zero for rows in the
+    convex hull of the source rows. A vocabulary that replaces the source's gets no metrics. Needs
+    memory for both models. Raises `UserError` if the corpus has no English sentences.
     """
     from lexigraft.corpus.lines import corpus_sentences
     from lexigraft.evaluation.texts import draw

@@ -35,12 +35,11 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Score the held-out target-language text and the English text of the corpus.
 
     Perplexity is per token, as in Yamaguchi et al. and UnifyVocab, and comparable only between
-    cells with the same vocabulary: one that splits the same text into fewer tokens spreads the same
-    information over fewer tokens, so its perplexity rises although nothing got worse. Bits per byte
-    do not depend on the vocabulary; nor, for one source model, does `source_perplexity`, the same
-    nats per token of the source's tokenizer (UnifyVocab, Table 4). A group of languages is scored
-    by member, each with its own figures (`bits_per_byte_<language>`), and all their sentences
-    together.
+    cells with the same vocabulary: one that needs fewer tokens spreads the same information over
+    fewer tokens, so its perplexity rises although nothing got worse. Bits per byte do not depend on
+    the vocabulary; nor, for one source model, does `source_perplexity`, the same nats per token of
+    the source's tokenizer (UnifyVocab, Table 4). A group is scored by member
+    (`bits_per_byte_<language>`), and all their sentences together.
 
     Writes `outputs["predictions"]`: one JSON object per sentence with its `nats`, `tokens`,
     `source_tokens` and `bytes`; `test` is `heldout`, `english`, or the member of a group, and `id`

@@ -41,10 +41,10 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Ask the questions of each language that the cell is adapted to, and English ones.
 
     SALT (section 4.3, three examples), CW2V (section 4.6, four). `f1` and `exact_match` are means
-    over questions, from 0 to 100, then over languages (`task_kinds.metrics_by_language`). See
-    `predictions.predict_and_score` for the written predictions; `test` names the language. The
-    model reads the last `shots` of that language's examples in `details`, then `prompt`. Raises
-    `UserError` if there are too few questions, or a prompt has no room for a context.
+    over questions, from 0 to 100, then over languages (`task_kinds.metrics_by_language`). For the
+    written predictions, see `predictions.predict_and_score`; the model reads the last `shots` of
+    the examples of the row's `test` in `details`, then `prompt`. Raises `UserError` if there are
+    too few questions, or a prompt has no room for a context.
     """
     from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, question_frame

@@ -38,10 +38,10 @@ class TranslationSettings(Settings):
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Translate a sample of parallel sentences, the task's own or the corpus's, and score them.
 
-    An output ends at its first line feed, and an empty one scores 0. See
-    `predictions.predict_and_score` for the written predictions: the model reads the last `shots`
-    examples in `details`, then `prompt`. Raises `UserError` if there are no parallel sentences, a
-    prompt is too long for the model even without examples, or the prompt does not exist.
+    An output ends at its first line feed, and an empty one scores 0. For the written predictions,
+    see `predictions.predict_and_score`; the model reads the last `shots` examples in `details`,
+    then `prompt`. Raises `UserError` if there are no parallel sentences, a prompt is too long for
+    the model even without examples, or the prompt does not exist.
     """
     from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import few_shot_prompts, prompt_limit, translation_frame
