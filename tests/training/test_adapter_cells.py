@@ -20,7 +20,6 @@ from lexigraft.training.train import train_cell
 from lexigraft.training.training_log import TrainingLog
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from tests.inference.conftest import train_byte_bpe
-from tests.training import process_group
 from tests.training.interruption import EAGER, interrupted_at
 from tests.training.trained import folder_of
 
@@ -156,19 +155,6 @@ def test_an_interrupted_cell_is_bit_identical_to_an_uninterrupted_one(cells, fir
     assert card_of(job)["untied"] == tied
     again = [line["loss"] for line in log_of(job, "step")]
     assert again == [line["loss"] for line in steps]
-
-
-@pytest.mark.parametrize(
-    ("phase", "sharded"), [(DENSE, True), (SPARSE, False)], ids=["dense-fsdp", "sparse-ddp"]
-)
-def test_two_processes_train_the_same_adapters_as_one(cells, phase, sharded):
-    job = cells(sentences=6).job([phase])
-    train_cell(job)
-    alone, losses = matrices_of(job), [line["loss"] for line in log_of(job, "step")]
-    assert process_group.train(job, 2, sharded=sharded) == 0
-    assert [line["loss"] for line in log_of(job, "step")] == pytest.approx(losses, rel=1e-4)
-    for which, matrix in matrices_of(job).items():
-        torch.testing.assert_close(matrix, alone[which], atol=1e-4, rtol=1e-3)
 
 
 def test_a_cell_without_a_new_vocabulary_or_a_recipe_is_refused(cells, training_setup):

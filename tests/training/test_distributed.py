@@ -13,9 +13,15 @@ from safetensors.torch import load_file
 from lexigraft.training.distributed import Computation, full_tensor, group_of_one, shard
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.settings import read_strategy
+from lexigraft.training.train import train_cell
 from lexigraft.training.trainable import prepare_phase
 from lexigraft.training.training_log import TrainingLog
+from tests.training import test_adapter_cells
 from tests.training.process_group import train
+from tests.training.test_adapter_cells import DENSE, SPARSE, log_of, matrices_of
+
+own_tokenizer, adapter_cells = test_adapter_cells.own_tokenizer, test_adapter_cells.cells
+
 
 # Embeddings and a second head, then also adapters; no dropout, which processes draw for themselves.
 MTP = {"objective": "mtp", "length": 32, "share": 0.5}
@@ -171,3 +177,14 @@ def test_a_repeatedly_killed_run_equals_an_uninterrupted_one(job, whole):
     assert card["resumed_from_step"] > 0
     assert log == whole()[1]
     assert all(torch.equal(tensor, whole()[0][name]) for name, tensor in tensors.items())
+
+
+@pytest.mark.parametrize(("phase", "sharded"), [(DENSE, True), (SPARSE, False)])
+def test_two_processes_train_the_same_adapters_as_one(adapter_cells, phase, sharded):
+    job = adapter_cells(sentences=6).job([phase])
+    train_cell(job)
+    alone, losses = matrices_of(job), [line["loss"] for line in log_of(job, "step")]
+    assert train(job, 2, sharded=sharded) == 0
+    assert [line["loss"] for line in log_of(job, "step")] == pytest.approx(losses, rel=1e-4)
+    for which, matrix in matrices_of(job).items():
+        torch.testing.assert_close(matrix, alone[which], atol=1e-4, rtol=1e-3)
