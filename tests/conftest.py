@@ -4,6 +4,7 @@ import fcntl
 import gc
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -141,6 +142,15 @@ def package_folder(name: str) -> Path:
     if not (folder / "card.json").exists():
         fetch_package(**{"name": name, **settings}, into=folder)
     return folder
+
+
+def run_command(command, *, env=None, **options) -> subprocess.CompletedProcess[str]:
+    """Run a command that imports this repository unless `env` says otherwise; its output is text.
+
+    `check=True` raises an error for an exit status other than 0.
+    """
+    env = env if env is not None else os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, **options)
 
 
 @pytest.fixture(scope="session")

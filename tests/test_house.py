@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Set
@@ -11,6 +10,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import run_command
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # In the order in which data passes through them.
@@ -133,9 +134,7 @@ def test_importing_the_package_or_the_stages_loads_no_heavy_library():
         "import sys, lexigraft, workflow.inputs.report, workflow.config.registries;"
         f"print([name for name in {HEAVY} if name in sys.modules])"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+    result = run_command([sys.executable, "-c", code], cwd=REPOSITORY, check=True)
     assert result.stdout.strip() == "[]"
 
 
@@ -150,9 +149,7 @@ for file in ("config/config.yaml", "config/studies/unifyvocab.yaml"):
     resolve(read_yaml(Path(file)), load_registries(), check=False)
 print([name for name in ("torch", "transformers", "datasets") if name in sys.modules])
 """
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+    result = run_command([sys.executable, "-c", code], cwd=REPOSITORY, check=True)
     assert result.stdout.strip() == "[]"
 
 

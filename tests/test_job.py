@@ -16,6 +16,7 @@ from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import output_checksums
 from lexigraft.job import read
 from tests.artifacts.test_completion import made
+from tests.conftest import run_command
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -281,7 +282,7 @@ def test_what_a_script_reads_by_itself_counts_but_is_in_no_card(tmp_path):
     messages = []
     for text in ("one", "one", "two"):
         read.write_text(text)
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        done = run_command(command, env=environment, check=True)
         messages.append(done.stderr)
         assert json.loads((out / "card.json").read_text())["job"] == job
         assert json.loads((out / "job.json").read_text()) == job

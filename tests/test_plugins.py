@@ -1,7 +1,6 @@
 """Plug-ins: kinds from files of the user, and from installed packages."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from lexigraft.initialization.registry import declaration
 from lexigraft.plugins import load_plugins, with_digests
 from lexigraft.training.registry import objective
 from tests import preloaded_python
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_command
 
 METHODS = '''
 from lexigraft.initialization.interface import RecipeInitializer
@@ -72,9 +71,7 @@ def test_versions_of_its_kinds_change_with_the_code(tmp_path):
     def in_a_new_process() -> dict[str, int | str]:
         command = [preloaded_python.python(), str(script), str(file)]
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-        result = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True
-        )
+        result = run_command(command, env=environment, check=True)
         return eval(result.stdout)
 
     file = write(tmp_path, "changed")

@@ -5,7 +5,6 @@ import http.server
 import json
 import os
 import pickle
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from lexigraft import UserError
+from tests.conftest import run_command
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CODE = sorted(
@@ -233,12 +233,9 @@ def test_the_token_of_the_hub_is_in_no_log_and_no_file(hub, tmp_path):
         "HF_DEBUG": "1",  # the hub's own library then logs its requests
         "NO_PROXY": "127.0.0.1",
     }
-    result = subprocess.run(
+    result = run_command(
         [sys.executable, str(REPOSITORY / "scripts/prepare_source.py"), json.dumps(job)],
         env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert f"Bearer {TOKEN}" in received  # it was available
     assert result.returncode == 1

@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -26,6 +25,7 @@ from lexigraft.artifacts.completion import (
     restore,
 )
 from lexigraft.errors import UserError
+from tests.conftest import run_command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -272,9 +272,7 @@ def test_a_complete_job_ends_before_anything_heavy_is_imported():
     by_hand = {"cost.py", "status.py", "verify.py"}
     files = sorted((REPOSITORY / "scripts").glob("*.py"))
     scripts = [str(file) for file in files if file.name not in by_hand]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *scripts], capture_output=True, text=True, check=True
-    )
+    done = run_command([sys.executable, "-c", code, *scripts], check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -14,6 +14,7 @@ from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import begin, complete
 from lexigraft.artifacts.verification import verify
 from tests.artifacts.test_integrity import JOB, cut, flip
+from tests.conftest import run_command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -155,7 +156,7 @@ def test_a_card_may_name_no_device(results):
 def script(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(REPOSITORY / "scripts/verify.py"), *arguments]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return run_command(command, env=environment)
 
 
 def test_the_script_ends_well_or_names_what_to_delete(results):
@@ -171,10 +172,7 @@ def test_the_script_ends_well_or_names_what_to_delete(results):
 
 def test_the_checksums_are_those_of_sha256sum(results):
     card = (results / "corpus/te/card.json").read_text()
-    said = subprocess.run(
-        ["sha256sum", "a.bin", "b.txt"],
-        cwd=results / "corpus/te", capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    said = run_command(["sha256sum", "a.bin", "b.txt"], cwd=results / "corpus/te", check=True)
     assert all(line.split()[0] in card for line in said.stdout.splitlines())
 
 

@@ -1,5 +1,4 @@
 import os
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ from lexigraft.auxiliary.fasttext import (
 )
 from lexigraft.vocabulary.token_bytes import special_ids
 from tests.auxiliary.conftest import TOKENS
+from tests.conftest import run_command
 
 SPLITS = set(" \n\r\t\v\f\0")
 SMALL = {"dimensions": 12, "minimum_count": 3, "buckets": 500}
@@ -36,12 +36,8 @@ for ngrams in {NGRAMS}:
 """
     # The memory that a process is given holds other bytes each time; here it is told which.
     return [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "MALLOC_PERTURB_": perturb},
-            capture_output=True,
-            text=True,
-            check=True,
+        run_command(
+            [sys.executable, "-c", code], env={**os.environ, "MALLOC_PERTURB_": perturb}, check=True
         ).stdout.splitlines()
         for perturb in ("1", "254")
     ]

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.conftest import run_command
+
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged")
 # Slurm accepts only character devices as GPUs.
 GPUS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
@@ -163,9 +165,7 @@ class Cluster:
     def query(self, *command: str) -> str:
         """The output of a Slurm command."""
         environment = os.environ | self.variables
-        result = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=60
-        )
+        result = run_command(command, env=environment, timeout=60)
         return result.stdout
 
     def _state_of(self, node: str) -> str:

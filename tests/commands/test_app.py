@@ -1,12 +1,12 @@
 """The command `lexigraft`: help, exit codes, and what it imports."""
 
-import subprocess
 import sys
 
 import pytest
 
 from lexigraft.commands import app
 from lexigraft.errors import UserError
+from tests.conftest import run_command
 
 HEAVY = ("torch", "transformers", "numpy", "pandas", "snakemake")
 
@@ -47,9 +47,7 @@ def test_help_names_every_command_below_its_heading_and_imports_no_heavy_library
         "try:\n    main(['--help'])\n"
         f"finally:\n    print('heavy:', [name for name in {HEAVY} if name in sys.modules])\n"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
+    shown = run_command([sys.executable, "-c", code], check=True).stdout
     assert "heavy: []" in shown
     headings = {row.panel for row in app.COMMANDS.values()}
     for name, row in app.COMMANDS.items():

@@ -14,6 +14,7 @@ import yaml
 from lexigraft.commands.app import COMMANDS, app, main
 from lexigraft.machine import PEAKS, Machine
 from tests import preloaded_python
+from tests.conftest import run_command
 from workflow.commands.running import snakemake_command, with_profile_path
 from workflow.config.registries import load_registries
 
@@ -162,13 +163,7 @@ def test_the_search_finds_commands_of_all_kinds():
 def test_a_dry_run_with_the_options_of_the_page_plans_the_target(folder):
     options = ["-n", "--quiet", "host", "--cores", "4", "--until", "train"]
     command = snakemake_command("my-te.yaml", [*options, "results/corpus/my-te/card.json"])
-    dry_run = subprocess.run(
-        [preloaded_python.python(), *command[1:]],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    dry_run = run_command([preloaded_python.python(), *command[1:]])
     assert dry_run.returncode == 0, dry_run.stderr
     assert yaml.safe_load(Path("my-te.yaml").read_text("utf-8"))["languages"].keys() == {"my-te"}
     assert "prepare_corpus" in dry_run.stdout + dry_run.stderr

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from lexigraft.corpus.language import prepare_corpus
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
 from lexigraft.installation import ROOT
+from tests.conftest import run_command
 from tests.corpus.text_files import write, write_json_lines
 
 FILES = [
@@ -65,13 +65,10 @@ def test_the_script_writes_the_real_telugu_corpus(kolibri, tmp_path):
         "outputs": {"folder": str(tmp_path)},
         "seed": ["0", "corpus", "te"],
     }
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "scripts/prepare_corpus.py", json.dumps(job)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     train, heldout, english = (

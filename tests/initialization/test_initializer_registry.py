@@ -1,4 +1,3 @@
-import subprocess
 import sys
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from lexigraft.errors import UserError
 from lexigraft.initialization import registry
 from lexigraft.initialization.registry import declaration, initializer, methods, register
+from tests.conftest import run_command
 
 # What a method cannot do without.
 REQUIRED = {"zett": {"hypernetwork": "a/folder"}}
@@ -55,7 +55,7 @@ def test_declarations_are_read_without_numeric_libraries():
         "[declaration(name) for name in methods()];"
         "print([m for m in ('numpy', 'scipy', 'torch', 'transformers') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_command([sys.executable, "-c", code], check=True)
     assert done.stdout.strip() == "[]"
 
 

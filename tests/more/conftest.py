@@ -12,7 +12,7 @@ import pytest
 
 from lexigraft.artifacts.atomic import atomic_folder
 from tests import preloaded_python
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_command
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +52,10 @@ class Installed:
     def run(self, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """`lexigraft`, as its entry point is, in a folder of the user's."""
         given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        return subprocess.run(
+        return run_command(
             [self.python, f"{self.environment}/bin/lexigraft", *map(str, arguments)],
             cwd=folder,
             env={**given, "COLUMNS": "100"},
-            capture_output=True,
-            text=True,
-            check=False,
         )
 
 
@@ -96,7 +93,7 @@ def packages_of() -> Callable[[str], Path]:
         options = ["--no-deps", "--only-binary", ":all:", "-r", pins]
         with atomic_folder(folder) as place:
             command = [sys.executable, REPOSITORY / "scripts/install.py", *options]
-            done = subprocess.run([*command, "--target", place], capture_output=True, text=True)
+            done = run_command([*command, "--target", place])
             if done.returncode:
                 said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
                 pytest.skip(f"the packages of envs/{name}.txt cannot be had: {said}")

@@ -2,14 +2,13 @@
 
 import json
 import re
-import subprocess
 
 import pytest
 import yaml
 
 from tests import preloaded_python
 from tests.adapting import SENTENCES, arguments, write_texts
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_command
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def test_the_model_gives_the_recorded_bits_per_byte_with_transformers_alone(adap
     (tmp_path / "alone.py").write_text(ALONE, encoding="utf-8")
     heldout = out / "results/corpus/my-ka/heldout.txt"
     command = [preloaded_python.python(), tmp_path / "alone.py", out / "model", heldout, beginning]
-    own = subprocess.run(command, capture_output=True, text=True, check=True)
+    own = run_command(command, check=True)
     [file] = out.glob("results/evaluation/*/my-ka/expand-60/*/*/*/perplexity/run-0/record.json")
     recorded = json.loads(file.read_text())["metrics"]["bits_per_byte"]
     assert float(own.stdout) == pytest.approx(recorded, abs=1e-3)

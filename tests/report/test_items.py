@@ -1,7 +1,6 @@
 """Items of a report: what a config may name, and which part of a study an item shows."""
 
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from lexigraft.report.items import (
 )
 from lexigraft.report.models import models
 from lexigraft.report.records import read_study
+from tests.conftest import run_command
 from workflow.config.registries import REGISTRIES
 from workflow.config.study import Report, StudyConfig
 from workflow.inputs.report import report_files
@@ -54,9 +54,7 @@ def test_reading_items_loads_no_heavy_library():
         "heavy = ('matplotlib', 'scipy', 'torch', 'transformers')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+    result = run_command([sys.executable, "-c", code], cwd=REPOSITORY, check=True)
     assert result.stdout.strip() == "[]"
 
 

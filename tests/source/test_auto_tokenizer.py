@@ -3,7 +3,6 @@
 import inspect
 import json
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -24,6 +23,7 @@ from lexigraft.source.saving import write_tokenizer
 from lexigraft.source.tokenizer import ROLES, load_tokenizer
 from lexigraft.vocabulary.tokenizer_settings import take_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
+from tests.conftest import run_command
 
 SENTENCES = [
     "All human beings are born free and equal, aren't they?  12,345 times",
@@ -76,11 +76,11 @@ json.dump(seen, sys.stdout, default=str)
 
 
 def seen_by_transformers(folders, trusted=()):
-    run = subprocess.run(
+    run = run_command(
         [sys.executable, "-I", "-c", LOOK],
         input=json.dumps([[*map(str, folders)], [*map(str, trusted)], SENTENCES]),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        check=True,
+    )
     return json.loads(run.stdout)
 
 

@@ -1,6 +1,5 @@
 """Objectives are found by name, and declare what they need without importing torch."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from lexigraft.training.objective import TokenCost
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.registry import objective, objectives, register
 from lexigraft.training.settings import Phase, left_out, read_strategy
+from tests.conftest import run_command
 
 
 def test_every_file_of_the_folder_is_an_objective():
@@ -71,7 +71,5 @@ def test_declarations_load_no_heavy_library():
         "print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"
     )
     repository = Path(__file__).resolve().parents[2]
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True
-    )
+    result = run_command([sys.executable, "-c", code], cwd=repository, check=True)
     assert result.stdout.strip() == "[]"

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests import preloaded_python
+from tests.conftest import run_command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles")
@@ -52,13 +53,14 @@ def benchmarks_of(study, task, language):
     return {test: study.benchmark(task, code)[0] for test, code in codes.items()}
 
 
-def refused(config, registries) -> str:
-    """The error of a config that cannot be resolved, which has one line."""
+def refused(config, registries=None) -> str:
+    """The error of a config that is invalid or names missing files, which has one line."""
     from lexigraft.errors import UserError
-    from workflow.config.registries import resolve
+    from workflow.config.checks import check_local_files
+    from workflow.config.registries import load_registries, resolve
 
     with pytest.raises(UserError) as error:
-        resolve(config, registries)
+        check_local_files(resolve(config, registries or load_registries()))
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -127,14 +129,7 @@ class Checkout:
         return {**os.environ, "PYTHONPATH": str(self.folder), "HF_HUB_OFFLINE": "1"}
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_command(self.command(*arguments), cwd=self.folder, env=self.environment())
 
     def planned(self, *arguments: str) -> set[str]:
         """Messages of the jobs that a dry run would start."""

@@ -4,7 +4,6 @@ import copy
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import yaml
 
 from tests import preloaded_python
+from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, copy_project, open_study
 from workflow.study import in_repository
 
@@ -58,7 +58,7 @@ def write(file: Path, text: str) -> None:
 def run(folder: Path, *arguments: str | Path, python: str | None = None, succeeds: bool = True):
     """Snakemake in a folder, with nothing in the environment that says where lexigraft is."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    result = subprocess.run(
+    result = run_command(
         [
             python or preloaded_python.python(),
             "-m",
@@ -69,9 +69,6 @@ def run(folder: Path, *arguments: str | Path, python: str | None = None, succeed
         ],
         cwd=folder,
         env={**environment, "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     output = result.stdout + result.stderr
     assert (result.returncode == 0) is succeeds, output

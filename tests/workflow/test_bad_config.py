@@ -9,19 +9,12 @@ import pytest
 from lexigraft import UserError
 from lexigraft.evaluation.unspaced_scripts import LONG_CODES, UNSPACED_LANGUAGES
 from lexigraft.yaml_files import read_yaml
-from tests.workflow.conftest import changed
+from tests.workflow.conftest import changed, refused
 from tests.workflow.plan import Plan
 from workflow.config.checks import check_local_files
 from workflow.config.registries import ROOT, load_registries, resolve
 
 TABLE = read_yaml(Path(__file__).with_name("bad_config.yaml"))
-
-
-def refused(config, registries) -> str:
-    with pytest.raises(UserError) as error:
-        check_local_files(resolve(config, registries))
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_the_study_is_accepted_and_completed(full_study, registries):

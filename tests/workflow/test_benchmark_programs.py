@@ -17,6 +17,7 @@ from benchmarks import (
     training,
 )
 from benchmarks.planning import Run
+from tests.conftest import run_command
 from workflow import pages, records
 from workflow.jobs import jobs_of
 from workflow.state import DONE, states
@@ -163,7 +164,7 @@ def programs(tmp_path, monkeypatch):
     own = ("git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@localhost")
     for command in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "programs")):
         subprocess.run([*own, *command], check=True)
-    head = subprocess.run([*own, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    head = run_command([*own, "rev-parse", "HEAD"], check=True)
     monkeypatch.setattr(glove, "REPOSITORY", str(repository))
     monkeypatch.setattr(glove, "REVISION", head.stdout.strip())
     return tmp_path / "fetched"

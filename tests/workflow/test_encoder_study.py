@@ -4,12 +4,10 @@ import json
 
 import pytest
 
-from lexigraft.errors import UserError
 from lexigraft.yaml_files import read_yaml
-from tests.workflow.conftest import study_of_entries
+from tests.workflow.conftest import refused, study_of_entries
 from tests.workflow.plan import Plan
-from workflow.config.checks import check_local_files
-from workflow.config.registries import ROOT, resolve
+from workflow.config.registries import ROOT
 from workflow.study import LEARNED_PARTS
 
 
@@ -83,13 +81,6 @@ def cell(language="telugu"):
         "source": "tiny", "language": language, "vocabulary": "source", "initializer": "none",
         "strategy": "mask", "seed": "0",
     }  # fmt: skip
-
-
-def refused(config, registries):
-    with pytest.raises(UserError) as error:
-        check_local_files(resolve(config, registries))
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_a_cell_is_trained_on_one_table_and_tested_in_its_language_and_english(config, registries):

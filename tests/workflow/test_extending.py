@@ -16,6 +16,7 @@ from lexigraft.corpus.loaders.jsonl import JsonRows
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
 from lexigraft.settings import plain, validate
+from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, copy_project
 from workflow.config.texts import Text
 
@@ -140,13 +141,10 @@ def test_cells_are_trained_with_the_objective(finished):
 
 
 def test_the_test_of_the_initializer_passes(project):
-    done = subprocess.run(
+    done = run_command(
         [project.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", TEST],
         cwd=project.folder,
         env=os.environ | {"PYTHONPATH": str(project.folder)},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout[-2000:]
 

@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import subprocess
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from tests import preloaded_python
-from tests.workflow.conftest import REPOSITORY
+from tests.conftest import run_command
 
 SNAKEFILE = """
 import json, os
@@ -67,14 +66,7 @@ def study(tmp_path):
         accident.write_text(then)
         snakemake = [preloaded_python.python(), "-m", "snakemake"]
         command = [*snakemake, "--cores", "1", "--rerun-incomplete"]
-        done = subprocess.run(
-            [*command, "--config", f"value={value}", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_command([*command, "--config", f"value={value}", *arguments], cwd=tmp_path)
         usage = tmp_path / "out/usage.jsonl"
         return SimpleNamespace(
             status=done.returncode,

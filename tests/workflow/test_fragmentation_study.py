@@ -6,11 +6,8 @@ from collections import Counter
 
 import pytest
 
-from lexigraft import UserError
 from lexigraft.report.items import read_items
-from tests.workflow.conftest import copy_project, open_study
-from workflow.config.checks import check_local_files
-from workflow.config.registries import load_registries, resolve
+from tests.workflow.conftest import copy_project, open_study, refused
 
 COMMIT, OTHER = "1" * 40, "2" * 40
 
@@ -34,13 +31,6 @@ def config(miniature, smollm2_folder_tiny, roberta_folder) -> dict:
             ],
         },
     }  # fmt: skip
-
-
-def refused(config) -> str:
-    with pytest.raises(UserError) as error:
-        check_local_files(resolve(config, load_registries()))
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_a_study_of_tokenizers_runs_without_any_model(

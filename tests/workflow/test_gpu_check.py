@@ -1,12 +1,12 @@
 """`make gpu-check` on a CPU: what it would record is on the page. tests/more rehearses it."""
 
 import os
-import subprocess
 from types import SimpleNamespace
 
 import pytest
 
 from tests import preloaded_python
+from tests.conftest import run_command
 from workflow import pages, records
 
 
@@ -21,7 +21,7 @@ def gpu():
 def run(*arguments):
     command = [preloaded_python.python(), "-m", "benchmarks.gpu", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(pages.ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return run_command(command, env=environment)
 
 
 def test_without_a_gpu_it_says_so_in_one_line(monkeypatch):

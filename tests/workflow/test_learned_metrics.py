@@ -8,11 +8,10 @@ from copy import deepcopy
 
 import pytest
 
-from lexigraft import UserError
 from lexigraft.report.inputs import report_inputs
-from tests.workflow.conftest import Checkout, copy_project
+from tests.workflow.conftest import Checkout, copy_project, refused
 from tests.workflow.plan import Plan
-from workflow.config.registries import load_registries, resolve
+from workflow.config.registries import load_registries
 
 CHECKPOINT = "models/tiny-bleurt"
 SCORED = {"metric": "bleurt", "source": "tiny", "language": "telugu"}
@@ -106,12 +105,6 @@ def test_one_job_scores_the_cells_of_a_source_and_language_before_the_report(con
     cells = [f"results/evaluation/tiny/telugu/source/none/none/seed-{seed}" for seed in (0, 1)]
     assert {f"{cell}/card-miniature.json" for cell in cells} <= {*scoring.inputs}
     assert scoring.card in study.inputs("build_report", {})
-
-
-def refused(config: dict) -> str:
-    with pytest.raises(UserError) as error:
-        resolve(config, load_registries())
-    return str(error.value)
 
 
 @pytest.mark.bad_input(

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from contextlib import chdir
@@ -22,6 +21,7 @@ from lexigraft.corpus.local_files import FORMATS, local_paths
 from lexigraft.corpus.readers import read_rows
 from lexigraft.errors import UserError
 from tests import preloaded_python
+from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, finish
 from tests.workflow.plan import Plan
 from workflow.config.registries import load_registries, resolve
@@ -172,14 +172,7 @@ def project(tmp_path_factory, miniature, word_files, texts, smollm2_folder_tiny,
 def jobs(project) -> dict:
     """Card of each job -> the files that it opened and those of its description."""
     script = str(REPOSITORY / "tests/workflow/opened_files.py")
-    done = subprocess.run(
-        [preloaded_python.python(), script, "study.yaml"],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_command([preloaded_python.python(), script, "study.yaml"], cwd=project)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -2,13 +2,13 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, copy_project
 
 PAGE = (REPOSITORY / "docs" / "extend.md").read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def test_one_file_can_define_every_kind_of_the_page(tmp_path):
     text = "\n".join(code).replace("    title = ", '    name = "smoothed"\n    title = ')
     file.write_text(text, encoding="utf-8")
     load = f"from lexigraft.plugins import load_plugins; print(load_plugins(['{file}'])[0])"
-    loaded = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True)
+    loaded = run_command([sys.executable, "-c", load])
     assert loaded.stdout.partition(": ")[2].strip().split(", ") == [
         "initializer first-piece",
         "auxiliary characters",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, copy_project
 from workflow import preloaded_python
 
@@ -80,13 +81,10 @@ def folder(tmp_path, monkeypatch, cache):
 
 def job(folder, *arguments, **more):
     """Run the script as a job does: by `python` of job.sh."""
-    return subprocess.run(
+    return run_command(
         [REPOSITORY / "scripts/job.sh", "python", *arguments],
         env=environment(**{preloaded_python.FOLDER: str(folder)}, **more),
-        capture_output=True,
-        text=True,
         timeout=60,
-        check=False,
     )
 
 
@@ -157,11 +155,9 @@ def test_a_job_that_runs_when_snakemake_ends_is_finished(folder, tmp_path):
 
 def first_on_path(folder) -> str:
     """The folder in which a job finds its commands first."""
-    done = subprocess.run(
+    done = run_command(
         [REPOSITORY / "scripts/job.sh", "/bin/sh", "-c", "echo $PATH"],
         env=environment(**{preloaded_python.FOLDER: str(folder)}),
-        capture_output=True,
-        text=True,
         check=True,
     )
     return done.stdout.split(":")[0]
@@ -206,10 +202,7 @@ def test_a_folder_that_others_may_have_made_is_not_used(folder, change):
     try:
         assert first_on_path(folder) == environment()["LEXIGRAFT_BIN"]
         client = [preloaded_python.__file__, "run", str(folder), "script.py", "good"]
-        done = subprocess.run(
-            [sys.executable, "-IS", *client],
-            env=environment(), capture_output=True, text=True, check=True,
-        )  # fmt: skip
+        done = run_command([sys.executable, "-IS", *client], env=environment(), check=True)
         assert done.stdout.startswith("['good'] False")
     finally:
         if folder.is_symlink():
@@ -230,10 +223,11 @@ def test_without_a_folder_that_only_the_user_can_write_to_there_is_no_server(
 
 def test_compiled_code_is_not_taken_from_the_folder_of_temporary_files(cache, monkeypatch):
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)  # torch sets it when imported
-    done = subprocess.run(
+    done = run_command(
         [REPOSITORY / "scripts/job.sh", "/bin/sh", "-c", "echo $TORCHINDUCTOR_CACHE_DIR"],
-        env=environment(), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=environment(),
+        check=True,
+    )
     assert done.stdout == f"{cache}/torchinductor\n"
 
 
@@ -250,13 +244,10 @@ def test_a_run_uses_it_and_writes_the_same(tmp_path, miniature):
         start = "def stage(job: Job) -> None:\n"
         checkout.edit("scripts/train.py", start, f"{start}    print(*__import__('sys').modules)\n")
         cell = "tiny/telugu/expand-50/align/short/seed-0"
-        result = subprocess.run(
+        result = run_command(
             [sys.executable, *checkout.command(f"results/training/{cell}/card.json")[1:]],
             cwd=checkout.folder,
             env={**checkout.environment(), "LEXIGRAFT_PRELOAD": preload},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert result.returncode == 0, result.stdout + result.stderr
         log = (checkout.folder / f"results/logs/training/{cell}.log").read_text()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import yaml
 import yte
 
 from lexigraft.machine import Machine
+from tests.conftest import run_command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
@@ -41,14 +41,11 @@ rule machine:
 
 def snakemake(checkout, *arguments: str) -> str:
     """The output of a run that must succeed, on the checkout's own default config."""
-    result = subprocess.run(
+    result = run_command(
         [checkout.python, "-m", "snakemake", *arguments],
         cwd=checkout.folder,
         env=checkout.environment(),
-        capture_output=True,
-        text=True,
         timeout=300,
-        check=False,
     )
     output = result.stdout + result.stderr
     assert result.returncode == 0 or "--lint" in arguments, output

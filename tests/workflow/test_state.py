@@ -15,6 +15,7 @@ import pytest
 
 from lexigraft.artifacts.completion import move_replaced
 from lexigraft.errors import UserError
+from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, Checkout, copy_project, finish, plan
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import Job, jobs_of
@@ -427,13 +428,10 @@ def test_a_results_folder_that_cannot_be_written_is_refused(nothing_run):
 
 
 def command(checkout: Checkout, name: str, *arguments: str) -> str:
-    done = subprocess.run(
+    done = run_command(
         [checkout.python, "-m", "lexigraft", name, "study.yaml", *arguments],
         cwd=checkout.folder,
         env=checkout.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

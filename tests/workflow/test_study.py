@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import run_command
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import jobs_of
@@ -136,9 +137,7 @@ def test_every_file_that_a_stage_leaves_has_its_checksum_in_a_card(finished):
 
 def verified(checkout: Checkout) -> subprocess.CompletedProcess[str]:
     command = [checkout.python, "scripts/verify.py", "results"]
-    return subprocess.run(
-        command, cwd=checkout.folder, env=checkout.environment(), capture_output=True, text=True
-    )
+    return run_command(command, cwd=checkout.folder, env=checkout.environment())
 
 
 @pytest.mark.fault(
@@ -232,12 +231,10 @@ def test_a_cell_is_exported_as_a_plain_folder_by_the_command_that_the_report_giv
     summary = json.loads((report / "summary.json").read_text(encoding="utf-8"))
     command = summary["recommendations"][0]["export"]
     assert command.split()[1] in (report / "report.html").read_text(encoding="utf-8")
-    result = subprocess.run(
+    result = run_command(
         [checkout.python, "-m", *shlex.split(command)],
         cwd=checkout.folder,
         env=checkout.environment(),
-        capture_output=True,
-        text=True,
     )
     assert result.returncode == 0, result.stderr
     cell = Path(shlex.split(command)[1]).parent.relative_to("results/export")
@@ -259,12 +256,8 @@ def test_a_cell_is_exported_as_a_plain_folder_by_the_command_that_the_report_giv
 def test_snakemakes_own_report_is_built_without_a_number_of_cores(finished):
     command = finished[0].command("--report", "results/report/miniature/workflow.html")
     at = command.index("--cores")
-    result = subprocess.run(
-        command[:at] + command[at + 2 :],
-        cwd=finished[0].folder,
-        env=finished[0].environment(),
-        capture_output=True,
-        text=True,
+    result = run_command(
+        command[:at] + command[at + 2 :], cwd=finished[0].folder, env=finished[0].environment()
     )
     assert result.returncode == 0, result.stderr
     page = finished[0].folder / "results/report/miniature/workflow.html"

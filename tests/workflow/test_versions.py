@@ -1,11 +1,11 @@
 """The developer's check: changed code needs a raised version, or a refreshed lock file."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
+from tests.conftest import run_command
 from tests.workflow.conftest import Checkout, copy_project
 from workflow.versions import VERSIONS_FILE, check, digest_code
 
@@ -60,13 +60,10 @@ def test_code_changes_the_digest(old, new):
 
 def versions(project: Checkout, *arguments: str) -> str:
     """The output of `python -m workflow.versions` in a copy of the repository."""
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-m", "workflow.versions", *arguments],
         cwd=project.folder,
         env=project.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert bool(done.returncode) == bool(done.stderr) and "Traceback" not in done.stderr
     return done.stderr

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from lexigraft.evaluation.learned.checkpoint import (
     register_learned_kind,
     state,
 )
+from tests.conftest import run_command
 from workflow.config.registries import load_registries
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -98,7 +98,7 @@ def test_the_hub_cache_is_that_of_huggingface_hub(variables, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     code = "from huggingface_hub import constants; print(constants.HF_HUB_CACHE)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    result = run_command([sys.executable, "-c", code])
     assert str(hub_cache()) == result.stdout.strip()
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from runpy import run_path
@@ -11,7 +10,7 @@ import pytest
 
 from lexigraft.job import carry_out
 from tests import preloaded_python
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, run_command
 
 # Fifteen seconds of a processor go by before a process has imported these.
 PRELOADED = ("comet.models", "bleurt_pytorch", "pytorch_lightning")
@@ -52,7 +51,7 @@ def tiny(warm_metrics, tmp_path_factory) -> Path:
     texts.write_text("".join(json.dumps(row) + "\n" for row in TEXTS), "utf-8")
     program = Path(__file__).with_name("tiny_checkpoints.py")
     command = [warm_metrics, "-I", str(program), str(folder), str(texts)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = run_command(command)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -134,7 +133,7 @@ def scored_by_process():
     def run(job: dict) -> dict:
         script = REPOSITORY / "scripts" / "score_predictions.py"
         command = [sys.executable, str(script), json.dumps(job)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = run_command(command)
         assert result.returncode == 0, result.stderr
         return record_of(job)
 
