@@ -179,14 +179,14 @@ class TableOptions(ScoreOptions):
 def average_columns(
     averages: Sequence[Average], columns: Sequence[Column]
 ) -> dict[Column, list[Column]]:
-    """Each column of means -> the columns that it averages, two or more."""
+    """Each column of means -> the columns that it averages: two or more, or a language by name."""
     means: dict[Column, list[Column]] = {}
     for average in averages:
         parts: dict[Column, list[Column]] = {}
         for column in columns:
             if mean := average.column(*column):
                 parts.setdefault(mean, []).append(column)
-        means |= {mean: averaged for mean, averaged in parts.items() if len(averaged) > 1}
+        means |= {mean: averaged for mean, averaged in parts.items() if len(averaged) > 1 or len(average.languages) == 1}
     return means
 
 
