@@ -49,7 +49,7 @@ def test_the_settings_are_the_papers(study):
     entry = study.config["initializers"]["cw2v-dictionary-2m"]
     assert (entry["method"], entry["dictionary"]) == ("cw2v", True)
     assert entry["options"] == {"window": 5, "subsampling": 2}  # its code; a window of 10 in all
-    assert entry["text"]["tokens_per_language"] == 2_000_000  # section 4.3
+    assert entry["text"]["target_tokens_per_language"] == 2_000_000  # section 4.3
     from lexigraft.initialization.registry import initializer
 
     defaults = signature(type(initializer("cw2v"))).parameters
@@ -108,7 +108,8 @@ def test_what_learns_from_the_model_runs_where_the_model_is_trained(study, mini)
 # The miniature's text is interface messages: no data for questions, translation or summaries; and
 # the paper has no numbers of its models.
 NOT_IN_MINIATURE = {f"{place}-{task}" for place in ("table-2", "figure-3")
-                    for task in ("questions", "translation", "titles")} | {"published"}  # fmt: skip
+                    for task in ("questions", "translation", "titles")}  # fmt: skip
+NOT_IN_MINIATURE |= {"figure-3-averages", "figure-3-headlines", "published"}
 
 
 def test_the_miniature_has_every_initializer_and_item_and_its_files(study, mini):
