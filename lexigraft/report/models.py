@@ -186,7 +186,11 @@ def average_columns(
         for column in columns:
             if mean := average.column(*column):
                 parts.setdefault(mean, []).append(column)
-        means |= {mean: averaged for mean, averaged in parts.items() if len(averaged) > 1 or len(average.languages) == 1}
+        means |= {
+            mean: averaged
+            for mean, averaged in parts.items()
+            if len(averaged) > 1 or len(average.languages) == 1
+        }
     return means
 
 
