@@ -143,19 +143,21 @@ def questions(
     """(prompt, answer) of each row, or of a random sample of the rows, and facts.
 
     `settings` has `text`, see `readers.read_rows`; `prompt` and `answer`, Jinja templates over the
-    columns; `questions`, the maximum number of samples, or None for all; optionally `repair`.
+    columns; `questions`, the maximum number of samples, or None for all; optionally `repair`, and
+    `more` tables with these three keys.
     """
-    prompt, answer = (_template(settings[key], key) for key in ("prompt", "answer"))
     limit = settings["questions"]
     counts = {"read": 0, "blank": 0, "like_tests": 0}
     sample = StreamSample[Pair](limit and 2 * limit, (*seed, "questions"))
-    for row, where in read_rows(settings["text"]):
-        counts["read"] += 1
-        pair = joined(prompt(row, where), answer(row, where), settings.get("repair", ()))
-        if pair is None:
-            counts["blank"] += 1
-        else:
-            sample.add(pair, "\n".join(pair))
+    for table in (settings, *settings.get("more", ())):
+        prompt, answer = (_template(table[key], key) for key in ("prompt", "answer"))
+        for row, where in read_rows(table["text"]):
+            counts["read"] += 1
+            pair = joined(prompt(row, where), answer(row, where), settings.get("repair", ()))
+            if pair is None:
+                counts["blank"] += 1
+            else:
+                sample.add(pair, "\n".join(pair))
     samples = _untested(sample.shuffled(), tests)
     counts["like_tests"] = len(sample) - len(samples)
     if not samples:

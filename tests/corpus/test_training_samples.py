@@ -15,6 +15,8 @@ from lexigraft.corpus.training_samples import (
     translations,
 )
 from lexigraft.errors import UserError
+from lexigraft.yaml_files import read_yaml
+from tests.conftest import REPOSITORY
 
 SEED = (0, "corpus", "te", "samples", "parallel")
 KOLIBRI = {"loader": "catalogue", "package": "kolibri", "locale": "te"}
@@ -191,6 +193,7 @@ ROWS = [
     {"question": "What is ice?", "choices": {"text": ["water", "fire"]}, "label": 0},
     {"question": "What burns?", "choices": {"text": ["stone", "wood"]}, "label": 1},
 ]
+UNIFYVOCAB = REPOSITORY / "config/studies/unifyvocab.yaml"
 TEMPLATES = {
     "prompt": "Question: {{question}}\nAnswer:",
     "answer": " {{choices.text[label]}}",
@@ -211,6 +214,24 @@ def test_templates_are_filled_from_nested_columns(tmp_path):
         ("Question: What is ice?\nAnswer:", " water"),
     ]
     assert facts["rows"] == {"read": 2, "blank": 0, "like_tests": 0}
+
+
+def test_rows_of_several_tables_with_their_own_templates_are_added(tmp_path):
+    """The templates of WinoGrande and ARC in config/studies/unifyvocab.yaml."""
+    tasks = read_yaml(UNIFYVOCAB)["languages"]["pile"]["samples"]["tasks"]
+    arc, *_, winogrande = tasks, *tasks["more"]
+    row = {"question": "What is ice?", "answerKey": "B"}
+    row["choices"] = {"text": ["fire", "water"], "label": ["A", "B"]}
+    given = from_rows(tmp_path, [row], **{key: arc[key] for key in TEMPLATES})
+    row = {"sentence": "Ice on a stove will _ soon.", "option1": "melt", "option2": "grow"}
+    file = tmp_path / "more.jsonl"
+    file.write_text(json.dumps(row | {"answer": "1"}) + "\n")
+    given["more"] = [winogrande | {"text": {"loader": "jsonl", "path": str(file)}}]
+    samples, _ = questions(given, ROWS_SEED, NO_TESTS)
+    assert sorted(samples) == [
+        ("Ice on a stove will", " melt soon."),
+        ("Question: What is ice?\nAnswer:", " water"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_checksum_that_is_known_is_compared(files, project):
     assert not (project / "words.txt").exists()
 
 
-FILES = ["data/fasttext/cc.en.300.bin", "data/unifyvocab/tasks.jsonl", "data/own.txt"]
+FILES = ["data/fasttext/cc.en.300.bin", "data/colexnet/colexnet.vec", "data/own.txt"]
 JOBS = [Job("initialize", {}, "card.json", (), "", {"contents": dict.fromkeys(FILES)})]
 
 

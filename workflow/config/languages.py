@@ -45,10 +45,9 @@ class ParallelSamples(Settings):
         return self.pairs and 2 * self.pairs
 
 
-class QuestionSamples(Settings):
-    """Rows of a table as prompts and answers."""
+class QuestionTable(Settings):
+    """A table, and its rows as prompts and answers."""
 
-    kind: Literal["questions"] = required("rows of a table")
     text: Rows = required("a table: `jsonl`, `csv`, `parquet` or `datasets`")
     prompt: Words = required(
         "a [Jinja](https://jinja.palletsprojects.com) template over the columns: "
@@ -56,6 +55,15 @@ class QuestionSamples(Settings):
     )
     answer: Words = required(
         'the same for the answer, with the separator between the two: `" {{choices.text[0]}}"`'
+    )
+
+
+class QuestionSamples(QuestionTable):
+    """Rows of one or more tables as prompts and answers."""
+
+    kind: Literal["questions"] = required("rows of tables")
+    more: list[QuestionTable] = optional(
+        "further tables, each with `text`, `prompt` and `answer`, whose rows are added"
     )
     questions: Whole | None = default(None, "number of rows, drawn at random. `null` means all")
 
