@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -29,8 +28,6 @@ from lexigraft.training.store import load_tensors
 VALIDATIONS = 10  # in a phase with a validation set
 COMPLETE = "complete.json"  # written last: file of the checkpoint -> its size in bytes
 _EXTRA_HEAD = "extra head: "  # prefix of its tensors' names, which no parameter has
-_FACTS = ("steps", "flops_per_token", "adapter_size")  # in `Progress`
-_NAMES = ("trained", "from_adapters", "with_lora", "with_new_rows")  # sets in `Progress`
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,11 @@ def save_progress(folder: Path, model: PreTrainedModel, progress: Progress) -> N
     tensors = {
         name: parameter.detach().cpu().contiguous() for name, parameter in parameters.items()
     }
-    facts: dict[str, Any] = {name: sorted(getattr(progress, name)) for name in _NAMES}
-    facts |= {name: getattr(progress, name) for name in _FACTS}
+    facts = {
+        name: sorted(value) if isinstance(value, set) else value
+        for name, value in vars(progress).items()
+        if name != "extra_head"
+    }
     with atomic_file(_state_file(folder, number)) as file:
         save_file(tensors, file, metadata={"progress": json.dumps(facts)})
     shutil.rmtree(folder / f"phase-{number}", ignore_errors=True)
@@ -122,11 +122,10 @@ def load_progress(
         if name in tensors:  # trained values stay float32; the source's may be rounded
             parameter.data = parameter.data.float()
     load_tensors(model, tensors, file)
-    return Progress(
-        extra_head=extra_head_of(extra).to(model.device) if extra else None,
-        **{name: facts[name] for name in _FACTS},
-        **{name: set(facts[name]) for name in _NAMES},
-    )
+    progress = Progress(extra_head=extra_head_of(extra).to(model.device) if extra else None)
+    for name, value in facts.items():
+        setattr(progress, name, type(getattr(progress, name))(value))
+    return progress
 
 
 class Checkpointing(TrainerCallback):

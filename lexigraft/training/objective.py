@@ -78,7 +78,7 @@ class Objective(ABC):
     number of micro-batches. Subclasses declare what settings, reports and cost estimates read.
     """
 
-    name: ClassVar[str]  # by default that of the file, with hyphens
+    name: ClassVar[str]  # by default that of the file
     title: ClassVar[str]  # in reports; by default the name in capitals
     predicts: ClassVar[str]  # what the model learns to predict, for the documentation
     version: ClassVar[int] = 1  # raised when code changes its results
@@ -90,8 +90,7 @@ class Objective(ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        file_name = cls.__module__.rpartition(".")[2].replace("_", "-")
-        cls.name = vars(cls).get("name", file_name)
+        cls.name = vars(cls).get("name", cls.__module__.rpartition(".")[2])
         cls.title = vars(cls).get("title", cls.name.upper())
 
     @classmethod

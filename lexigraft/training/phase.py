@@ -135,7 +135,6 @@ def run_phase(
             eval_dataset=validation,
             callbacks=callbacks,
             objective=trained_objective,
-            batch_sequences=phase.batch_sequences,
             schedule=schedule,
             tokens=memory.tokens,
         )
@@ -202,24 +201,22 @@ def split_step(
 class PhaseTrainer(Trainer):
     """A Trainer for one objective, whose checkpoints hold only the trained parameters.
 
-    Its model is a `Computation`. A batch of the Trainer is a whole step of `batch_sequences`:
-    indices of sequences, which are read and split into micro-batches of at most `tokens` here. If
-    one does not fit into the memory of a GPU, the step is restarted with micro-batches of half as
-    many tokens.
+    Its model is a `Computation`. A batch of the Trainer is a whole step: indices of sequences,
+    which are read and split into micro-batches of at most `tokens` here. If one does not fit into
+    the memory of a GPU, the step is restarted with micro-batches of half as many tokens.
     """
 
     def __init__(
         self,
         *,
         objective: Objective,
-        batch_sequences: int,
         schedule: Schedule,
         tokens: int,
         **known,
     ):
         super().__init__(**known)
         self.objective: Objective = objective
-        self.batch_sequences, self.schedule, self.tokens = batch_sequences, schedule, tokens
+        self.schedule, self.tokens = schedule, tokens
         self.lengths = known["train_dataset"].tokens()
 
     def create_scheduler(self, num_training_steps, optimizer=None):
@@ -230,7 +227,8 @@ class PhaseTrainer(Trainer):
     def get_train_dataloader(self):
         """The indices of each step's sequences, of all processes."""
         indices = range(len(self.train_dataset))
-        return DataLoader(indices, batch_size=self.batch_sequences, collate_fn=list)
+        size = self.args.per_device_train_batch_size
+        return DataLoader(indices, batch_size=size, collate_fn=list)
 
     def get_batch_samples(self, epoch_iterator, num_batches, device):
         """Read the sequences of the step that begins."""

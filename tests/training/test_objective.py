@@ -41,7 +41,7 @@ def test_an_objective_declares_its_teacher_and_cost():
 
 
 def test_an_objective_from_outside_is_registered(monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.OBJECTIVES, "registered", {})
 
     class MyPhase(Phase):
         strength: float = left_out(0.1, "strength", ge=0)
@@ -59,7 +59,7 @@ def test_an_objective_from_outside_is_registered(monkeypatch):
 
 @pytest.mark.bad_input("config", "two objectives of one name", "one line names it")
 def test_two_objectives_of_one_name_are_refused(monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.OBJECTIVES, "registered", {})
     with pytest.raises(UserError, match="'clm' exists already"):
         register(type("Other", (CausalModeling,), {"name": "clm"}))
 
