@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lexigraft.errors import UserError, unknown
 
@@ -33,7 +33,7 @@ class Registry(Generic[Kind]):
         if name not in self._bundled:
             raise unknown(self._what, name, self.names())
         module = import_module(f"{self._package}.{name}")
-        kind: Kind = getattr(module, self._constant) if self._constant else module
+        kind: Any = getattr(module, self._constant) if self._constant else module
         return kind
 
     def register(self, name: str, kind: Kind, file: str) -> None:

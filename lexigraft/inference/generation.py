@@ -77,14 +77,15 @@ def generate(
         requested with vLLM.
     """
     encoded = dict(zip(prompts, encode(tokenizer, list(prompts.values())), strict=True))
-    limit = positions_of(model)  # type: ignore[arg-type]  # both have the attributes it reads
+    vllm = model if isinstance(model, VllmModel) else None
+    either: Any = model  # has the attributes of both classes that are read
+    limit = positions_of(either)
     longest = max(map(len, encoded.values()), default=0)
     if limit and longest + answer_room(model, max_new_tokens, beyond_context) > limit:
         raise UserError(
             f"max_new_tokens: {max_new_tokens} and a prompt of {longest} tokens exceed the model's "
             f"context of {limit}; lower it in config/tasks.yaml, or remove this prompt's sentence"
         )
-    vllm = model if isinstance(model, VllmModel) else None
     if beams > 1 and vllm:
         raise UserError("vLLM generates greedily only: set beams to 1, or remove engine")
     done: dict[str, GeneratedText] = {}
@@ -105,16 +106,16 @@ def generate(
         if vllm:
             return vllm.continue_greedily(batch, stop=() if skip_empty else stop, **options)
         options |= {"padding": padding_token(tokenizer), "prefix": prefix, "beams": beams}
-        return continue_greedily(model, batch, **options).tolist()
+        return continue_greedily(either, batch, **options).tolist()
 
     with tqdm(total=len(prompts), desc="generate", unit="text", disable=None) as progress:
         for group in groups:
             group.sort(key=length, reverse=True)
             max_tokens = max_prompts = math.inf
             if not vllm:
-                prefix = shared_prefix(model, [encoded[name] for name in group], max_new_tokens)
+                prefix = shared_prefix(either, [encoded[name] for name in group], max_new_tokens)
                 longest = length(group[0])
-                max_tokens, max_prompts = generation_limits(model, longest, batch_size)
+                max_tokens, max_prompts = generation_limits(either, longest, batch_size)
             limits = {"max_tokens": max_tokens / beams, "max_items": max_prompts}
             for batch, rows in run_batches(group, length, continue_batch, **limits):
                 for name, ids in zip(batch, rows, strict=True):

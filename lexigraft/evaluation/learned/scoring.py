@@ -162,7 +162,7 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
     command = [python, "-I", str(SCORER), json.dumps(options)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     try:
-        process = subprocess.Popen(command, **pipes, env=_environment(), encoding="utf-8")
+        process: Any = subprocess.Popen(command, **pipes, env=_environment(), encoding="utf-8")
     except OSError as error:
         reason = f"{python}: cannot be run ({error.strerror}); run `make metrics`"
         raise UserError(reason) from None

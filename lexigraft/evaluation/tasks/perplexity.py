@@ -68,7 +68,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
             likelihood = score_texts(model, tokenizer, texts)
         else:
             window = min(settings.window, positions_of(model) or settings.window)
-            options = {"window": window, "score_start": settings.score_start}
+            options: Any = {"window": window, "score_start": settings.score_start}
             likelihood = score_windows(model, tokenizer, texts, **options)
         if not math.isfinite(likelihood.perplexity):
             raise UserError(
