@@ -123,17 +123,12 @@ def run_jobs(job: Job) -> list[Job]:
 
 def record(job: Job, measured: Measurement) -> dict[str, Any]:
     """The evaluation record of one run, ready for JSON."""
+    names = ("task", "cell", "run", "checkpoint", "settings", "seed")
     return {
-        "task": job["task"],
         "kind": job["settings"]["kind"],
-        "cell": job["cell"],
-        "run": job["run"],
-        # Only for a checkpoint, not for a trained cell.
-        **({"checkpoint": job["checkpoint"]} if "checkpoint" in job else {}),
+        **{name: job[name] for name in names if name in job},
         "metrics": measured.metrics,
         "details": measured.details,
-        "settings": job["settings"],
-        "seed": job["seed"],
         "versions": versions(),
     }
 

@@ -66,6 +66,7 @@ class TaskKind:
     version: int = 1  # raise it if the same model gets other numbers
     # The metrics that it computes itself; those of its setting `metrics` declare themselves.
     metrics: tuple[MetricKind, ...] = ()
+    # Those that it uses by default; learned metrics compare its outputs with their references.
     corpus_tests: CorpusTests | None = None
     # Set of texts -> keys of a test row: the texts to search for in training text. Questions have
     # two sets: contexts often have the same origin as training text.
@@ -74,10 +75,8 @@ class TaskKind:
     # or `questions` of tasks that generate; `labels`, `tags` or `spans` of tasks that fine-tune.
     rows: Literal["pairs", "articles", "questions", "labels", "tags", "spans"] | None = None
     columns: Mapping[str, str] | None = None  # the default columns of a table of test rows
-    generates: bool = False  # whether it generates text, with any engine
+    generates: bool = False  # whether it generates text, with any engine; reports show samples
     fine_tunes: bool = False  # a masked language model; all other kinds use causal ones
-    shows_outputs: bool = False  # whether reports show outputs of its predictions as samples
-    scored_by_learned_metrics: bool = False  # predictions have an output and a reference to compare
     # Whether it tests each language of a group, and English; generating kinds otherwise test one.
     every_language: bool = False
     # Whether training measures the same number: both then compute it in the same precision.

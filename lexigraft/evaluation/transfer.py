@@ -74,7 +74,6 @@ def fine_tuned_task(
         cost=cost,
         fine_tunes=True,
         every_language=True,
-        shows_outputs=True,
         **options,
     )
 

@@ -38,7 +38,9 @@ def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
     """
     tasks = {run.task: study.task_kind(run.task) for run in study.predictions}
     written = {
-        t for t, kind in tasks.items() if kind not in kinds() or task_kind(kind).shows_outputs
+        task
+        for task, kind in tasks.items()
+        if kind not in kinds() or task_kind(kind).generates or task_kind(kind).fine_tunes
     }
     columns = [column for column in quality_columns(study) if column[1] in written]
     count = _COUNT if len(columns) <= _MANY else _FEW

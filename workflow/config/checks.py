@@ -312,10 +312,10 @@ def _check_task(study: Study, task: str) -> None:
         _require(f"tasks.{task}.prompt", prompt, prompts, f"in {file}")
     metrics = study.run_tasks[task].learned_metrics
     key = f"config.run_tasks.{task}.learned_metrics"
-    if metrics and not kind.scored_by_learned_metrics:
+    if metrics and not kind.corpus_tests:
         raise UserError(
             f"{key}: task '{task}' writes no predictions to score; only tasks of kind "
-            f"{' or '.join(kinds_with('scored_by_learned_metrics'))} do"
+            f"{' or '.join(kinds_with('corpus_tests'))} do"
         )
     if len({study.metrics[name].metric for name in metrics}) < len(metrics):
         raise UserError(

@@ -19,7 +19,6 @@ from lexigraft.inference.batch_sizes import default_prompts, texts_with_logits
 from lexigraft.source.document_start import start_ids
 
 logger = logging.getLogger(__name__)
-Scored = tuple[dict[str, float], list[dict[str, Any]], dict[str, Any]]  # see `score`
 
 
 def score(
@@ -30,7 +29,7 @@ def score(
     by_length: bool,
     seed: int,
     draw: Callable[[str, int], list[int] | None],
-) -> Scored:
+) -> tuple[dict[str, float], list[dict[str, Any]], dict[str, Any]]:
     """Score a model on a task, or a group, of the harness, which was prepared in a folder.
 
     `shots` is the number of examples before each question (none in a task that is defined with

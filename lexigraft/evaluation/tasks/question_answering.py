@@ -124,7 +124,6 @@ TASK = TaskKind(
     columns={"question": "question", "context": "context", "answers": "answers.text"},  # SQuAD's
     generates=True,
     every_language=True,
-    shows_outputs=True,
     prompts="question_answering",
     built_in_prompts=("labels",),
 )

@@ -107,8 +107,6 @@ TASK = TaskKind(
     test_texts={"": ("reference",)},
     rows="articles",
     generates=True,
-    shows_outputs=True,
-    scored_by_learned_metrics=True,
     prompts="summarization",
     built_in_prompts=("instruction",),
 )

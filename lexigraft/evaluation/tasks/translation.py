@@ -101,8 +101,6 @@ TASK = TaskKind(
     test_texts={"": ("target",)},
     rows="pairs",
     generates=True,
-    shows_outputs=True,
-    scored_by_learned_metrics=True,
     prompts="translation",
     built_in_prompts=("instruction", "alma"),
 )
