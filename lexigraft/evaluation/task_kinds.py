@@ -129,11 +129,6 @@ def read_settings(kind: type[KindSettings], job: dict[str, Any]) -> KindSettings
     return validate(kind, values, f"tasks.{job['task']}")
 
 
-def of_adapted_languages(tests: dict[str, Any]) -> dict[str, Any]:
-    """The tests in languages that a cell is adapted to: all but English, if there are any."""
-    return {name: test for name, test in tests.items() if name != ENGLISH} or tests
-
-
 def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]:
     """Metrics of a record, from the metrics of each test.
 
@@ -141,20 +136,21 @@ def metrics_by_language(scores: dict[str, dict[str, float]]) -> dict[str, float]
     Table 2). Each language of a group has its own (`f1_<language>`), and English (`english_f1`);
     `f1_with_english` is then the mean over all of them (CW2V's Figures 2 and 3).
     """
-    adapted = of_adapted_languages(scores)
-    metrics = {
-        metric: sum(score[metric] for score in adapted.values()) / len(adapted)
-        for metric in next(iter(adapted.values()))
-    }
-    if len(adapted) > 1:
-        for language, score in adapted.items():
-            metrics |= {f"{metric}_{language}": value for metric, value in score.items()}
-    if ENGLISH in scores and ENGLISH not in adapted:
-        metrics |= {f"{ENGLISH}_{metric}": value for metric, value in scores[ENGLISH].items()}
+    # All languages but English, if there are any.
+    adapted = {name: score for name, score in scores.items() if name != ENGLISH} or scores
+    metrics = {}
+    for metric in next(iter(adapted.values())):
+        by_language = {name: score[metric] for name, score in adapted.items() if metric in score}
+        if len(by_language) < len(adapted):  # lm-evaluation-harness does not compute it for all
+            continue
+        metrics[metric] = sum(by_language.values()) / len(adapted)
         if len(adapted) > 1:
-            for metric in {*scores[ENGLISH]} & {*metrics}:
+            metrics |= {f"{metric}_{name}": value for name, value in by_language.items()}
+            if metric in scores.get(ENGLISH, ()):
                 values = [score[metric] for score in scores.values()]
                 metrics[metric + WITH_ENGLISH] = sum(values) / len(values)
+    if ENGLISH in scores and ENGLISH not in adapted:
+        metrics |= {f"{ENGLISH}_{metric}": value for metric, value in scores[ENGLISH].items()}
     return metrics
 
 

@@ -1,7 +1,6 @@
 """Score a model on one task of the harness, with the harness's own metrics."""
 
 import json
-import logging
 import os
 import re
 import sys
@@ -10,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import lm_eval
-import torch
+from accelerate.utils import find_executable_batch_size
 from lm_eval.models.huggingface import HFLM
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.evaluation.harness.benchmarks import DATA, load_task, stored_data_sets
 from lexigraft.inference.batch_sizes import default_prompts, texts_with_logits
 from lexigraft.source.document_start import start_ids
-
-logger = logging.getLogger(__name__)
 
 
 def score(
@@ -136,23 +133,20 @@ class CellModel(HFLM):
         )
         self.max_answers = batch_size or default_prompts(model)
 
+    def loglikelihood(self, requests, disable_tqdm=False):
+        """The harness's method; without a terminal, it shows no progress."""
+        return super().loglikelihood(requests, disable_tqdm or not sys.stderr.isatty())
+
     def _loglikelihood_tokens(self, requests, disable_tqdm=False, override_bs=None):
         """The harness's method, in batches that fit into memory."""
-        lengths = [len(context) + len(answer) for _, context, answer in requests]
-        while lengths:
-            longest = min(max(lengths), self.max_length + 1)
-            self.batch_size_per_gpu = texts_with_logits(self.model, longest, self.max_answers)
-            try:
-                quiet = disable_tqdm or not sys.stderr.isatty()
-                return super()._loglikelihood_tokens(requests, quiet, override_bs)
-            except torch.OutOfMemoryError:
-                if self.batch_size_per_gpu == 1:
-                    raise
-            # Not in the handler, where the exception still references the tensors of the batch.
-            torch.cuda.empty_cache()
-            self.max_answers = self.batch_size_per_gpu // 2
-            logger.warning(
-                "a batch does not fit into memory; from here on batches have at most %d answers",
-                self.max_answers,
-            )
-        return []
+        longest = max((len(context) + len(answer) for _, context, answer in requests), default=1)
+        longest = min(longest, self.max_length + 1)
+
+        @find_executable_batch_size(
+            starting_batch_size=texts_with_logits(self.model, longest, self.max_answers)
+        )
+        def answer(batch_size):
+            self.batch_size_per_gpu = batch_size
+            return super(CellModel, self)._loglikelihood_tokens(requests, disable_tqdm, override_bs)
+
+        return answer()

@@ -4,7 +4,7 @@ CW2V, section 3.3: rows in the convex hull of the source rows leave it unchanged
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import Field
 
@@ -24,13 +24,10 @@ class GreedyAgreementSettings(Settings):
     batch_size: int | None = Field(None, ge=1)
 
 
-class PromptAgreement(NamedTuple):
-    """Next tokens after the prefixes of a prompt and of its continuation by the source model."""
-
-    same: bool  # whether the cell generates the same continuation
-    prefixes: int  # number of compared prefixes, of which:
-    changed: int  # number after which the most likely token differs
-    new: int  # number after which it is a new token
+# Next tokens after the prefixes of a prompt and of its continuation by the source model: whether
+# the cell generates the same continuation; the number of compared prefixes; after how many of these
+# the most likely token differs; and after how many it is a new token.
+Agreement = tuple[bool, int, int, int]
 
 
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
@@ -71,7 +68,7 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
         )
     prompts = [ids[: settings.prompt_tokens] for ids in encode(source_tokenizer, texts)]
 
-    def compare(batch: Any) -> list[PromptAgreement]:
+    def compare(batch: Any) -> list[Agreement]:
         continuations = continue_texts(source, source_tokenizer, list(batch), length)
         return compare_next_tokens(source, model, batch, continuations, pair.source_of < 0)
 
@@ -113,7 +110,7 @@ def continue_texts(
 
 def compare_next_tokens(
     source: Any, model: Any, prompts: Any, continuations: Any, is_new: Any
-) -> list[PromptAgreement]:
+) -> list[Agreement]:
     """Compare two models on prompts and their continuations; `is_new` [n_target] marks tokens."""
     import torch
 
@@ -137,14 +134,9 @@ def compare_next_tokens(
         if head.bias is not None:
             ties &= head.bias[source_choices] == head.bias[choices]
         differs = (source_choices != choices) & ~ties
-        agreements.append(
-            PromptAgreement(
-                same=not differs[len(prompt) - 1 :].any(),
-                prefixes=len(choices),
-                changed=int(differs.sum()),
-                new=int((differs & new[choices]).sum()),
-            )
-        )
+        is_same = not differs[len(prompt) - 1 :].any()
+        n_new = int((differs & new[choices]).sum())
+        agreements.append((is_same, len(choices), int(differs.sum()), n_new))
     return agreements
 
 

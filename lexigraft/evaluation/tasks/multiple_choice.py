@@ -12,7 +12,6 @@ from lexigraft.evaluation.task_kinds import (
     Measurement,
     TaskKind,
     metrics_by_language,
-    of_adapted_languages,
     read_settings,
 )
 from lexigraft.settings import Settings
@@ -72,11 +71,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
             {**row, "id": f"{test}-{row['id']}", "test": test, "accuracy": row[settings.metric]}
             for row in examples
         ]
-    # A mean over languages needs metrics that the harness computes for all of them.
-    adapted = of_adapted_languages(scores)
-    common = set.intersection(*(set(metrics) for metrics in adapted.values()))
-    for test, metrics in adapted.items():
-        scores[test] = {metric: metrics[metric] for metric in metrics if metric in common}
     write_jsonl(job["outputs"]["predictions"], rows)
     details = {
         "signature": f"{settings.metric} of {HARNESS}, {settings.shots}-shot",
