@@ -1,6 +1,8 @@
 """Replace the source's tokenizer by that of another model."""
 
-from lexigraft.corpus.mixture import measured_texts
+from itertools import islice
+
+from lexigraft.corpus.mixture import MEASURED, read_part
 from lexigraft.job import Job, Written, run
 
 
@@ -17,7 +19,7 @@ def stage(job: Job) -> Written:
 
     settings = job["settings"]
     source = open_tokenizer(job["inputs"]["source"])
-    lines = measured_texts(job["inputs"]["corpus"])
+    lines = list(islice(read_part(job["inputs"]["corpus"]), MEASURED))
     place, commit = resolve_place(settings["tokenizer"], settings["revision"], TOKENIZER)
     tokenizer = take_tokenizer(load_tokenizer(place), source)
     new_ids = pair_vocabularies(source, tokenizer).new_ids.tolist()

@@ -67,11 +67,6 @@ def read_part(corpus: str | Path, part: str = "train") -> Iterator[str]:
         heapq.heapreplace(queue, (read + max(1, len(line)) / shares[name], position, name))
 
 
-def measured_texts(corpus: str | Path) -> list[str]:
-    """The first training texts, on which a vocabulary is measured when it is built."""
-    return list(islice(read_part(corpus), MEASURED))
-
-
 def all_texts(corpus: str | Path) -> Iterator[str]:
     """All training text of a corpus; for a group, one member after the other."""
     for member in text_shares(corpus):

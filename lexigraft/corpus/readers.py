@@ -74,14 +74,15 @@ def read_rows(settings: Text, columns: list[str] | None = None) -> Rows:
 
 
 def _pairs(text: Text, loader: Loader, package: str | Path | None) -> Iterator[tuple[Pair, Any]]:
-    if loader.read_pairs is not None:
+    keys = [f"{part}_{loader.column}" for part in ("source", "target", "quality")]
+    if loader.read_rows is None or keys[0] not in text:
+        assert loader.read_pairs is not None
         yield from loader.read_pairs(text, Inputs(package))
         return
-    name = loader.column
-    columns = (text[f"source_{name}"], text[f"target_{name}"], text.get(f"quality_{name}"))
-    assert loader.read_rows is not None
-    for shard in loader.read_rows(text, [column for column in columns if column is not None]):
-        yield from column_pairs(shard(), *columns)
+    columns = [text[key] for key in keys if text.get(key)]
+    for row, where in chain.from_iterable(shard() for shard in loader.read_rows(text, columns)):
+        pair = text_of(row, columns[0], where), text_of(row, columns[1], where)
+        yield pair, value_of(row, columns[2], where) if columns[2:] else None
 
 
 def _loader(text: Text, key: str, use: str, package: str | Path | None = None) -> Loader:
@@ -159,12 +160,3 @@ def list_of(row: Mapping[str, Any], field: str, where: str, kind: type = object)
 def column_texts(rows: Rows, column: str) -> Iterator[str]:
     """The texts in a column of rows."""
     return (text_of(row, column, where) for row, where in rows)
-
-
-def column_pairs(
-    rows: Rows, source: str, target: str, quality: str | None
-) -> Iterator[tuple[Pair, Any]]:
-    """The pairs in two columns of rows, each with the value of the column `quality`, if any."""
-    for row, where in rows:
-        pair = text_of(row, source, where), text_of(row, target, where)
-        yield pair, None if quality is None else value_of(row, quality, where)

@@ -37,11 +37,6 @@ class Bpe:
     state: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
-    def family(self) -> str:
-        """The name of the family in messages and cards."""
-        return "byte-level BPE" if self.byte_level else "byte-fallback BPE"
-
-    @property
     def spelling(self) -> str:
         """How tokens are written: `byte-level` or `sentencepiece`."""
         return "byte-level" if self.byte_level else "sentencepiece"
@@ -137,9 +132,8 @@ def read_bpe(tokenizer: PreTrainedTokenizerFast) -> Bpe:
 def read_bpe_pipeline(backend: Tokenizer) -> Bpe:
     """Read and validate the BPE model of a pipeline.
 
-    A UserError is raised if it is not byte-level or byte-fallback BPE, or is corrupt: two tokens
-    with one id, a duplicate merge, a merge without its tokens. The library loads such files
-    silently.
+    A UserError is raised if it is not byte-level or byte-fallback BPE, or is corrupt: the library
+    loads two tokens with one id, duplicate merges and merges without their tokens silently.
     """
     vocab = backend.get_vocab(with_added_tokens=True)
     token_id, count = Counter(vocab.values()).most_common(1)[0] if vocab else (0, 1)
@@ -148,21 +142,16 @@ def read_bpe_pipeline(backend: Tokenizer) -> Bpe:
         raise UserError(f"corrupt tokenizer: {first!r} and {second!r} share id {token_id}")
     state = json.loads(backend.to_str())
     model = state["model"]
-    byte_level = is_byte_level(state)
-    if model.get("type") != "BPE":
+    byte_level, kind = is_byte_level(state), model.get("type")
+    affixes = ("continuing_subword_prefix", "end_of_word_suffix")
+    if kind == "BPE" and any(map(model.get, affixes)):
+        kind = "BPE with a subword prefix or a word suffix"
+    elif kind == "BPE" and not byte_level and not model.get("byte_fallback"):
+        kind = "BPE over characters without byte fallback"
+    if kind != "BPE":
         raise UserError(
-            f"the tokenizer is {model.get('type')}; only byte-level BPE and byte-fallback BPE "
-            "(SentencePiece) tokenizers have merges to read and extend"
-        )
-    if model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
-        raise UserError(
-            "the tokenizer is BPE with a subword prefix or a word suffix; only byte-level BPE "
-            "and byte-fallback BPE (SentencePiece) tokenizers can be extended"
-        )
-    if not byte_level and not model.get("byte_fallback"):
-        raise UserError(
-            "the tokenizer is BPE over characters without byte fallback; only byte-level "
-            "BPE and byte-fallback BPE (SentencePiece) tokenizers can be extended"
+            f"the tokenizer is {kind}; only byte-level BPE and byte-fallback BPE (SentencePiece) "
+            "tokenizers have merges to read and extend"
         )
     merges = [(left, right) for left, right in model["merges"]]
     if len(set(merges)) < len(merges):

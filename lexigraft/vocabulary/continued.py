@@ -9,10 +9,8 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, islice, pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
-
-from tqdm import tqdm
 
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe
 from lexigraft.vocabulary.merges import Key, Rules, merge_once, segment
@@ -25,23 +23,6 @@ MINIMUM_GAIN = 2
 # A word as tokens. Python's garbage collection skips tuples of strings, but not lists: with lists,
 # it takes a fifth of the time.
 Word = tuple[str, ...]
-
-
-def continue_merges(
-    words: Counter[str],
-    bpe: Bpe,
-    rules: Rules,
-    new_tokens: int,
-    accepts: Callable[[str], bool],
-    limit: "SentenceLimit | None" = None,
-    postpones: bool = True,
-) -> list[str]:
-    """Learn merges from the counted words until they result in `new_tokens` tokens.
-
-    Returns the new tokens in order, fewer if the corpus has no more; see `learned_tokens`.
-    """
-    tokens = islice(learned_tokens(words, bpe, rules, accepts, limit, postpones), new_tokens)
-    return list(tqdm(tokens, desc="merges", total=new_tokens, disable=None))
 
 
 def learned_tokens(

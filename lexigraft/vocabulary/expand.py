@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from tokenizers import Tokenizer
+from tqdm import tqdm
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError, unknown
@@ -12,7 +13,7 @@ from lexigraft.source.encoding import check_corpus
 from lexigraft.source.tokenizer import settings_of
 from lexigraft.vocabulary.auxiliary_tokenizer import choose_tokens, train_auxiliary, used_pieces
 from lexigraft.vocabulary.bpe import Bpe, read_bpe
-from lexigraft.vocabulary.continued import SentenceLimit, continue_merges, learned_tokens
+from lexigraft.vocabulary.continued import SentenceLimit, learned_tokens
 from lexigraft.vocabulary.marks import cuts_at_marks, is_in_marked_script, pre_tokenization
 from lexigraft.vocabulary.merges import Key, PairRules, PieceRules, Rules
 from lexigraft.vocabulary.token_bytes import WordSplitter, piece_bytes, unreachable_by_merges
@@ -155,7 +156,8 @@ def expand_tokenizer(
             split = WordSplitter(pre_tokenizer)
             sentences = [words_of(split, bpe, text) for text in english]
             limit = SentenceLimit(sentences, bpe, rules, english_change)
-        merged_tokens = continue_merges(words, bpe, rules, n_merged, accepts, limit)
+        tokens = islice(learned_tokens(words, bpe, rules, accepts, limit), n_merged)
+        merged_tokens = list(tqdm(tokens, desc="merges", total=n_merged, disable=None))
     elif by_sentencepiece and auxiliary_first:
         pieces = train_pieces(texts, auxiliary_size, _PUBLISHED_LONGEST_SENTENCE)
         merged_tokens = used_pieces(filter(accepts, pieces), bpe, words, n_merged)

@@ -5,7 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +19,7 @@ from lexigraft.source.encoding import check_corpus
 from lexigraft.source.sentencepiece import parse_model, pipeline
 from lexigraft.source.tokenizer import ROLES, settings_of
 from lexigraft.vocabulary.bpe import read_bpe_pipeline
-from lexigraft.vocabulary.continued import continue_merges
+from lexigraft.vocabulary.continued import learned_tokens
 from lexigraft.vocabulary.merges import PairRules
 from lexigraft.vocabulary.token_bytes import piece_bytes, pre_tokens, special_ids
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, pair_separators, set_surrounding
@@ -211,9 +211,8 @@ def _with_superwords(backend: Tokenizer, texts: Iterable[str], size: int) -> Tok
     words = Counter(word for text in texts for word in pre_tokens(backend, text))
     rules = PairRules(bpe.mergeable, bpe.merges)
     # SuperBPE always takes the most frequent pair, even if it uses up a token.
-    added = continue_merges(
-        words, bpe, rules, size - len(bpe.vocab), _may_be_superword, postpones=False
-    )
+    tokens = learned_tokens(words, bpe, rules, _may_be_superword, postpones=False)
+    added = list(islice(tokens, size - len(bpe.vocab)))
     if (size_reached := len(bpe.vocab) + len(added)) < size:
         raise UserError(_TOO_LITTLE_TEXT.format(size=size, available=size_reached))
     return Tokenizer.from_str(json.dumps(bpe.extended(added, rules.merges())))

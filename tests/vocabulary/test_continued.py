@@ -4,7 +4,7 @@ import io
 import random
 import time
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
 import sentencepiece
@@ -13,8 +13,12 @@ from transformers import PreTrainedTokenizerFast
 
 from lexigraft.source.sentencepiece import read_model, sentencepiece_to_fast
 from lexigraft.vocabulary.bpe import BYTE_TOKENS, Bpe, read_bpe
-from lexigraft.vocabulary.continued import continue_merges
+from lexigraft.vocabulary.continued import learned_tokens
 from lexigraft.vocabulary.merges import PairRules, PieceRules
+
+
+def first(count, tokens):
+    return list(islice(tokens, count))
 
 
 def small_byte_level(lines, size):
@@ -37,7 +41,7 @@ def test_a_worked_example():
     bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3, "ab": 4}, [("a", "b")])
     rules = PairRules(bpe.mergeable, bpe.merges)
     words = Counter({"abc": 3, "abcd": 2, "cd": 4})
-    assert continue_merges(words, bpe, rules, 3, lambda token: True) == ["cd", "abc", "abcd"]
+    assert first(3, learned_tokens(words, bpe, rules, lambda token: True)) == ["cd", "abc", "abcd"]
     assert rules.merges() == [("a", "b"), ("c", "d"), ("ab", "c"), ("ab", "cd")]
 
 
@@ -48,7 +52,7 @@ def test_a_character_and_a_merge_are_compared_by_saved_tokens():
     bpe = Bpe(vocab, [], False, True, frozenset(), False, None, True)
     rules = PieceRules(bpe.mergeable, [])
     words = Counter({"ఆa": 2, "ab": 3})
-    assert continue_merges(words, bpe, rules, 3, lambda token: True) == ["ఆ", "ab", "ఆa"]
+    assert first(3, learned_tokens(words, bpe, rules, lambda token: True)) == ["ఆ", "ab", "ఆa"]
     assert rules.merges() == [("a", "b"), ("ఆ", "a")]
 
 
@@ -73,7 +77,7 @@ def test_a_new_piece_can_enable_old_merges_next_to_it(merges, word, learned):
     bpe = Bpe(vocab, merges, False, True, frozenset(), False, None, True)
     rules = PieceRules(bpe.mergeable, bpe.merges)
     words = Counter({word: 5})
-    assert continue_merges(words, bpe, rules, 2, set(learned).__contains__) == learned
+    assert first(2, learned_tokens(words, bpe, rules, set(learned).__contains__)) == learned
 
 
 def test_it_learns_the_same_pieces_as_recounting_with_sentencepiece(tmp_path, english, telugu):
@@ -89,7 +93,7 @@ def test_it_learns_the_same_pieces_as_recounting_with_sentencepiece(tmp_path, en
     texts = Counter(word for line in telugu[:40] for word in line.split())
     words = Counter({"▁" + text: count for text, count in texts.items()})
     rules = PieceRules(bpe.mergeable, bpe.merges)
-    learned = continue_merges(words, bpe, rules, 70, lambda token: token not in bpe.vocab)
+    learned = first(70, learned_tokens(words, bpe, rules, lambda token: token not in bpe.vocab))
 
     model = read_model(file)
     new, refused = [], set()
@@ -155,7 +159,7 @@ def test_on_random_corpora_it_learns_what_recounting_learns_and_all_tokens_are_r
     bpe, words = small_world(seed)
     kind = PairRules if bpe.byte_level else PieceRules
     rules = kind(bpe.mergeable, bpe.merges)
-    learned = continue_merges(words, bpe, rules, 8, lambda token: token not in bpe.vocab)
+    learned = first(8, learned_tokens(words, bpe, rules, lambda token: token not in bpe.vocab))
 
     merges, new, refused, postponed = [], [], set(), set()
     while True:
@@ -201,7 +205,9 @@ def test_learning_from_a_long_run_of_one_letter_is_fast():
     bpe = byte_level({"a": 0, "b": 1}, [])
     rules = PairRules(bpe.mergeable, [])
     began = time.process_time()
-    added = continue_merges(Counter({"a" * 60_000 + "b": 2}), bpe, rules, 4, lambda token: True)
+    added = first(
+        4, learned_tokens(Counter({"a" * 60_000 + "b": 2}), bpe, rules, lambda token: True)
+    )
     assert added[0] == "aa" and len(added) == 4
     assert time.process_time() - began < 30
 
@@ -210,7 +216,7 @@ def test_ties_are_resolved_in_favour_of_the_smaller_pair():
     bpe = byte_level({"a": 0, "b": 1, "c": 2, "d": 3}, [])
     rules = PairRules(bpe.mergeable, [])
     words = Counter({"cd": 2, "ab": 2, "ad": 2})
-    assert continue_merges(words, bpe, rules, 3, lambda token: True) == ["ab", "ad", "cd"]
+    assert first(3, learned_tokens(words, bpe, rules, lambda token: True)) == ["ab", "ad", "cd"]
 
 
 @pytest.mark.parametrize("language", ["greek", "telugu", "english"])
@@ -221,7 +227,7 @@ def test_it_learns_the_same_merges_as_recounting_the_corpus(language, english, r
     for line in request.getfixturevalue(language)[100:160]:
         words.update(word for word, _ in source.pre_tokenizer.pre_tokenize_str(line))
     rules = PairRules(bpe.mergeable, bpe.merges)
-    learned = continue_merges(words, bpe, rules, 120, lambda token: token not in bpe.vocab)
+    learned = first(120, learned_tokens(words, bpe, rules, lambda token: token not in bpe.vocab))
 
     def segmented(vocab, merges):
         model = models.BPE(vocab=vocab, merges=merges)

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, Tag
 from lexigraft.corpus.lines import DAMAGED, is_remote_text, remote_lines
 from lexigraft.corpus.loader import LINE_BREAK, Inputs, Pair, Rows, RowShard, Shard, table_loader
 from lexigraft.corpus.local_files import check_data_set
-from lexigraft.corpus.readers import column_pairs, column_texts, json_rows, text_of, top_columns
+from lexigraft.corpus.readers import column_texts, json_rows, text_of, top_columns
 from lexigraft.errors import UserError, first_line
 from lexigraft.setting_types import Words
 from lexigraft.settings import Settings, by_shape, optional
@@ -116,12 +116,7 @@ def _read_texts(text: Text, inputs: Inputs) -> list[Shard]:
 
 
 def _read_pairs(text: Text, _: Inputs) -> Iterator[tuple[Pair, Any]]:
-    if "source_config" not in text:
-        columns = (text["source_column"], text["target_column"], text.get("quality_column"))
-        for shard in read_rows(text, [column for column in columns if column is not None]):
-            yield from column_pairs(shard(), *columns)
-        return
-    # Two configurations of a data set whose rows correspond, such as FLORES+.
+    """Pairs of two configurations of a data set whose rows correspond, such as FLORES+."""
     configs = text["source_config"], text["target_config"]
     column, identifier, subject = text["column"], text["id_column"], _subject(text)
     tables = (

@@ -39,13 +39,9 @@ def _questions(path: str | Path) -> Rows:
             for paragraph in article["paragraphs"]
             for question in paragraph["qas"]
         ]
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON ({error})") from None
-    except (KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path}: not in SQuAD's format ({error}); it must have data, paragraphs, context, "
+            f"{path}: not a file in SQuAD's format ({error}), JSON with data, paragraphs, context, "
             "qas, question and answers"
         ) from None
     return ((row, f"{path}: question {row['id']}") for row in rows)
