@@ -61,10 +61,7 @@ class ChunkDistillation(Objective):
 
     @classmethod
     def prepare_data(cls, sequences, context, seed):
-        """The sequences with the teacher's tokens of the same text.
-
-        Raises a UserError if the first sequences have no chunk.
-        """
+        """Add the teacher's tokens; raises a UserError if the first sequences have no chunk."""
         from lexigraft.inference.chunked_logits import IGNORED
         from lexigraft.training.data import SequenceDataset
         from lexigraft.training.teacher import TokenAligner

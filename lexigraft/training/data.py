@@ -133,10 +133,7 @@ class MixedBlocks(JoinedSources):
 
 @dataclass(frozen=True)
 class SampleSequences:
-    """The samples of one entry, one in each sequence, or packed.
-
-    `samples` counts them, `too_long` those that were left out.
-    """
+    """The `samples` of one entry, alone or packed, without those that are `too_long`."""
 
     sequences: list[TrainingSequence]
     name: str

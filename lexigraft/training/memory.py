@@ -156,7 +156,9 @@ def simulated_phases(
     that of the teacher, if there is one. Few objectives need tokenizers to be created.
     """
     tokenizer = tokenizer or SimpleNamespace(get_vocab=lambda: {"last": rows - 1})
-    empty_teacher = _EmptyTeacher(teacher) if teacher else None
+    empty_teacher = teacher and SimpleNamespace(
+        config=teacher, model=lambda: _empty_model(teacher, precision()).requires_grad_(False)
+    )
     new_ids = range(config.get_text_config().vocab_size, rows)
     trained: set[str] = set()
     phases = []
@@ -184,24 +186,22 @@ def simulated_phases(
     return phases
 
 
+@dataclass
 class SimulatedPhase:
     """A model prepared for a phase, and the objective, on tensors without values."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        loss: Objective,
-        strategy: Strategy,
-        phase: Phase,
-        dtype: torch.dtype,
-    ) -> None:
-        self.model, self.loss, self.strategy, self.phase = model, loss, strategy, phase
-        self.dtype = dtype
-        inside = set(model.modules())
-        self.outside = [module for module in modules_of(loss) if module not in inside]
+    model: PreTrainedModel
+    loss: Objective
+    strategy: Strategy
+    phase: Phase
+    dtype: torch.dtype
+
+    def __post_init__(self) -> None:
+        inside = set(self.model.modules())
+        self.outside = [module for module in modules_of(self.loss) if module not in inside]
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         with self.mode:
-            for module in (model, *self.outside):
+            for module in (self.model, *self.outside):
                 _allocate(module)
 
     @property
@@ -261,16 +261,6 @@ class SimulatedPhase:
             del moments
             computation.zero_grad()
         return live.peak
-
-
-@dataclass(frozen=True)
-class _EmptyTeacher:
-    """A teacher without weights, see `teacher.Teacher`."""
-
-    config: PretrainedConfig
-
-    def model(self) -> PreTrainedModel:
-        return _empty_model(self.config, precision()).requires_grad_(False)
 
 
 def _empty_model(config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:

@@ -100,10 +100,7 @@ class Objective(ABC):
 
     @classmethod
     def teacher_name(cls, phase: Phase, source: str | None) -> str | None:
-        """The source model that teaches in a phase; by default the cell's own `source`.
-
-        None if the objective needs no teacher.
-        """
+        """The source model that teaches in a phase, if any; by default the `source`."""
         return source if cls.needs_teacher else None
 
     @classmethod
@@ -127,10 +124,7 @@ class Objective(ABC):
     def prepare_data(
         cls, sequences: "SequenceDataset", context: PhaseContext, seed: list[Any]
     ) -> "SequenceDataset":
-        """The sequences of a phase as the model reads them; by default unchanged.
-
-        `seed` are the names of the study, the cell and the phase.
-        """
+        """The sequences of a phase as the model reads them; `seed` names study, cell and phase."""
         return sequences
 
     def modules(self) -> "dict[str, torch.nn.Module]":
@@ -141,10 +135,7 @@ class Objective(ABC):
         return {}
 
     def targets(self, batch: "dict[str, torch.Tensor]") -> "list[torch.Tensor]":
-        """For each part, the target of each position of a micro-batch, [batch, tokens] int64.
-
-        By default the next token. IGNORED targets do not count.
-        """
+        """What each position predicts, [batch, tokens] for each part; IGNORED does not count."""
         from lexigraft.inference.chunked_logits import targets_ahead
 
         return [targets_ahead(batch["labels"], 1, batch.get("position_ids"))]

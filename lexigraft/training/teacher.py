@@ -62,10 +62,7 @@ class Teacher:
         return model
 
     def check(self, key: str, length: int) -> None:
-        """Raise a UserError about `key` if the model cannot read sequences of a length.
-
-        It cannot either if it predicts masked tokens.
-        """
+        """Raise a UserError about `key` if the model is no causal one for this sequence length."""
         if model_kind(self.config) == MASKED:
             raise UserError(
                 f"{key}: {self.name} predicts masked tokens, not the next one; the teacher must be "

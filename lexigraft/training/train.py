@@ -116,9 +116,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     # Open and graft. Each phase shards a copy of the model, if it is to be sharded or offloaded.
     in_parts = (is_sharded() or cell.offload) and phases
     model, grafted = cell.load_untrained(finished, "cpu" if in_parts else device())
-    adapted = [phase.lora for phase in phases if "lora" in phase.trainable]
     lora_left_out: dict[str, str] = {}
-    for lora in adapted:
+    for lora in [phase.lora for phase in phases if "lora" in phase.trainable]:
         lora_left_out |= lora_targets(model, lora).left_out
     for name, reason in lora_left_out.items():
         logger.info("%s: LoRA leaves out %s: %s", cell.name, name, reason)
@@ -150,8 +149,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
     adapter: PeftModel | None = None
     for number in range(finished, len(plan)):
-        phase = phases[number]
-        seed = seed_from(*job["seed"], f"phase-{number}")
+        phase, names_of_seed = phases[number], [*job["seed"], f"phase-{number}"]
+        seed = seed_from(*names_of_seed)
         set_seed(seed)  # for the random initialization of adapters
         names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
         progress.trained |= set(names)
@@ -162,10 +161,9 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         )
         kind = objective(phase.objective)
         loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
-        data_seed = [*job["seed"], f"phase-{number}"]
-        sequences = kind.prepare_data(plan[number], context, data_seed)
+        sequences = kind.prepare_data(plan[number], context, names_of_seed)
         if validation := validation_set(phase, tokenizer, job["inputs"].get("samples", {})):
-            validation = kind.prepare_data(validation, context, [*data_seed, "validation"])
+            validation = kind.prepare_data(validation, context, [*names_of_seed, "validation"])
         begin, folder = sum(steps[:number]), checkpoints / f"phase-{number}"
         end = begin + steps[number]
         log_steps = StepLogger(

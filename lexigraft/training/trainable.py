@@ -171,10 +171,7 @@ def trains_head(phase: Phase) -> bool:
 
 
 def decoder_layers(model: PreTrainedModel) -> ModuleList:
-    """The stack of decoder layers, whatever the architecture calls it.
-
-    Raises a UserError if no list of modules is as long as the configuration says.
-    """
+    """The stack of decoder layers, by its length; raises a UserError if there is none."""
     count = model.config.get_text_config().num_hidden_layers
     modules = (module for part in text_modules(model) for module in part.modules())
     lists = (module for module in modules if isinstance(module, ModuleList))

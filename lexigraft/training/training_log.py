@@ -39,10 +39,7 @@ Line = dict[str, Any]
 
 
 class TrainingLog:
-    """The lines of a cell's log; steps are counted over all phases.
-
-    Each line is also passed to `report`.
-    """
+    """The lines of a cell's log, with steps over all phases; each goes to `report`, too."""
 
     def __init__(self, file: Path):
         self.file = file
