@@ -9,7 +9,8 @@ from lexigraft.report.items import read_items
 from lexigraft.yaml_files import read_yaml
 from tests.workflow.conftest import open_study
 from workflow.config import registries as config_registries
-from workflow.config.registries import STUDIES, load_registries, resolve, with_base
+from workflow.config.checks import check_local_files
+from workflow.config.registries import ROOT, STUDIES, load_registries, resolve, with_base
 
 AS_PUBLISHED = sorted(path.stem for path in STUDIES.glob("*-as-published*.yaml"))
 BLOCK = {
@@ -82,9 +83,11 @@ def test_names_are_replaced_by_one_by_several_or_by_none(based):
 def test_items_are_those_of_the_base_by_their_names_or_new_ones(based):
     own = {"item": "speed", "name": "table-3"}
     changed = {"item": "perplexity", "metrics": ["perplexity"]}
-    items = based(report={"items": ["table-1", own, "fragmentation", changed]})["report"]["items"]
+    other = {"item": "strategies", "name": "table-2"}  # of another kind than that of the base
+    given = ["table-1", own, "fragmentation", changed, other]
+    items = based(report={"items": given})["report"]["items"]
     _, perplexity, table_1, _ = BASE["report"]["items"]
-    assert items == [table_1, own, "fragmentation", perplexity | changed]
+    assert items == [table_1, own, "fragmentation", perplexity | changed, other]
 
 
 def test_an_unknown_base_is_named():
@@ -101,10 +104,12 @@ def test_cells_without_a_replaced_name_are_those_of_the_base(name):
     assert study.config["results"] == base.config["results"]
     replaced = {*own["replace"]}
     agreeing = {cell for cell in base.cells if not replaced & {*map(str, astuple(cell))}}
-    assert agreeing and agreeing <= {*study.cells}
+    assert agreeing
+    # A miniature has a part of the cells.
+    assert agreeing & {*study.cells} if "cells" in own else agreeing <= {*study.cells}
 
 
-@pytest.mark.parametrize("name", AS_PUBLISHED)
+@pytest.mark.parametrize("name", [name for name in AS_PUBLISHED if not name.endswith("mini")])
 def test_the_report_is_the_paper(name):
     own = read_yaml(STUDIES / f"{name}.yaml")
     report = with_base(own)["report"]
@@ -115,3 +120,16 @@ def test_the_report_is_the_paper(name):
         if item.title.startswith(("Table", "Figure"))
     }
     assert of_paper <= {item.name for item in read_items(report["items"])}
+
+
+@pytest.mark.parametrize("name", [name for name in AS_PUBLISHED if name.endswith("mini")])
+def test_a_miniature_has_its_data_and_what_its_study_changes(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    study = open_study(name)
+    check_local_files(study)
+    methods = [
+        {open_study(each).initializers[cell.initializer].method for cell in open_study(each).cells
+         if cell.initializer != "none"}
+        for each in (name, name.removesuffix("-mini"))
+    ]  # fmt: skip
+    assert methods[0] <= methods[1]

@@ -6,6 +6,7 @@ Only plain Python and pydantic, since the Snakefile is parsed again in every job
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -144,14 +145,14 @@ def with_base(config: dict[str, Any]) -> dict[str, Any]:
     }
     items = inherited.setdefault("report", {}).get("items", ())
     named = {item.get("name", item["item"]): item for item in items}
-    merged = _merged(inherited, config)
-    if "items" in merged["report"]:
-        merged["report"]["items"] = [
-            named.get(item, item)
-            if isinstance(item, str)
-            else _merged(named.get(item.get("name", item["item"]), {}), item)
-            for item in merged["report"]["items"]
-        ]
+    merged = deepcopy(_merged(inherited, config))
+    for number, item in enumerate(merged["report"].get("items", ())):
+        name = item if isinstance(item, str) else item.get("name", item["item"])
+        of_base = named.get(name, item)
+        if isinstance(item, str):
+            merged["report"]["items"][number] = of_base
+        elif of_base["item"] == item["item"]:
+            merged["report"]["items"][number] = _merged(of_base, item)
     entries_of = [config[BASE], *base.get("entries_of", ()), *config.get("entries_of", ())]
     return merged | {"entries_of": list(dict.fromkeys(entries_of))}
 
