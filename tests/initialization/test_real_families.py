@@ -9,7 +9,7 @@ from lexigraft.vocabulary.expand import expand_tokenizer
 NEW = 60
 
 
-@pytest.fixture(scope="module", params=["smollm2_tokenizer", "mistral_tokenizer"])
+@pytest.fixture(scope="module", params=["smollm2_cut", "mistral_cut"])
 def pair(request, burmese):
     source = request.getfixturevalue(request.param)
     return source, expand_tokenizer(source, burmese, NEW)

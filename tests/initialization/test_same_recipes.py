@@ -18,9 +18,9 @@ def llama_2():
 
 
 @pytest.fixture(scope="module", params=["byte-fallback", "byte-level", "whole words first"])
-def pair(request, llama_2, smollm2_tokenizer, telugu):
+def pair(request, llama_2, smollm2_cut, telugu):
     """Llama 2's tokenizer or SmolLM2's, the latter also as Llama 3 has it, with new tokens."""
-    source = llama_2 if request.param == "byte-fallback" else smollm2_tokenizer
+    source = llama_2 if request.param == "byte-fallback" else smollm2_cut
     model = source.backend_tokenizer.model
     if request.param == "whole words first":
         model.ignore_merges = True

@@ -107,19 +107,19 @@ def test_published_pieces_are_those_of_a_loop_around_sentencepiece(
     assert target(greek, add_special_tokens=False)["input_ids"] == library.encode(greek)
 
 
-def test_byte_level_sources_and_unknown_trainers(smollm2_tokenizer, telugu):
+def test_byte_level_sources_and_unknown_trainers(smollm2_cut, telugu):
     options = {"merges": "append", "auxiliary_size": 2000, "marks": "apart"}
     made = [
-        expand_tokenizer(smollm2_tokenizer, telugu[:200], 20, auxiliary_trainer=name, **options)
+        expand_tokenizer(smollm2_cut, telugu[:200], 20, auxiliary_trainer=name, **options)
         for name in ("tokenizers", "sentencepiece")
     ]
     assert made[0].get_vocab() == made[1].get_vocab()
     with pytest.raises(UserError, match="auxiliary_trainer: 'spm' is not known"):
-        expand_tokenizer(smollm2_tokenizer, telugu, 20, auxiliary_trainer="spm")
+        expand_tokenizer(smollm2_cut, telugu, 20, auxiliary_trainer="spm")
 
 
-def test_new_tokens_are_the_first_of_sentencepiece_that_can_be_reached(mistral_tokenizer, telugu):
-    source, lines = mistral_tokenizer, telugu[:400]
+def test_new_tokens_are_the_first_of_sentencepiece_that_can_be_reached(mistral_cut, telugu):
+    source, lines = mistral_cut, telugu[:400]
     options = {"merges": "append", "auxiliary_size": 2000, "marks": "apart"}
     target = expand_tokenizer(source, lines, 40, auxiliary_trainer="sentencepiece", **options)
     new = target.convert_ids_to_tokens(new_token_ids(source, target))
@@ -131,18 +131,18 @@ def test_new_tokens_are_the_first_of_sentencepiece_that_can_be_reached(mistral_t
     assert [[piece.value for piece in model.tokenize(token)] for token in new] == [[t] for t in new]
 
 
-def test_frequent_latin_tokens_are_added_only_without_protect_latin(mistral_tokenizer, telugu):
+def test_frequent_latin_tokens_are_added_only_without_protect_latin(mistral_cut, telugu):
     lines = [f"{line} WhatsApp!!" for line in telugu[:200]]
     options = {"merges": "append", "auxiliary_size": 1000, "auxiliary_trainer": "sentencepiece"}
     protected, most_frequent = (
-        expand_tokenizer(mistral_tokenizer, lines, 60, protect_latin=protect, **options).get_vocab()
+        expand_tokenizer(mistral_cut, lines, 60, protect_latin=protect, **options).get_vocab()
         for protect in (True, False)
     )
     assert "▁WhatsApp" in most_frequent.keys() - protected.keys()
 
 
 def test_tokens_span_words_only_if_the_source_separates_none_and_they_may(
-    mistral_tokenizer, smollm2_tokenizer, telugu
+    mistral_cut, smollm2_cut, telugu
 ):
     options = {"merges": "auxiliary-first", "auxiliary_size": 2000, "marks": "apart"}
 
@@ -151,5 +151,5 @@ def test_tokens_span_words_only_if_the_source_separates_none_and_they_may(
         new = target.batch_decode([[i] for i in new_token_ids(source, target)])
         return sum(" " in text.strip() or text.endswith(" ") for text in new)
 
-    assert spanning(mistral_tokenizer, False) == spanning(smollm2_tokenizer, True) == 0
-    assert spanning(mistral_tokenizer, True) > 5
+    assert spanning(mistral_cut, False) == spanning(smollm2_cut, True) == 0
+    assert spanning(mistral_cut, True) > 5

@@ -24,14 +24,14 @@ def pair_of(tokenizer):
 
 
 def test_the_tokenizer_of_a_causal_model_gets_the_tokens_of_an_encoder(
-    roberta_tokenizer, mistral_tokenizer
+    roberta_tokenizer, mistral_cut
 ):
-    taken = take_tokenizer(mistral_tokenizer, roberta_tokenizer)
+    taken = take_tokenizer(mistral_cut, roberta_tokenizer)
     assert (taken.cls_token, taken.sep_token) == ("<s>", "</s>")
-    size = len(mistral_tokenizer)
+    size = len(mistral_cut)
     assert {taken.pad_token_id, taken.mask_token_id} == {size, size + 1}
     assert pair_of(taken) == pair_of(roberta_tokenizer)
-    plain = mistral_tokenizer("one two", add_special_tokens=False)["input_ids"]
+    plain = mistral_cut("one two", add_special_tokens=False)["input_ids"]
     assert taken("one two")["input_ids"] == [taken.cls_token_id, *plain, taken.sep_token_id]
 
 
@@ -54,12 +54,8 @@ def test_an_expansion_keeps_roles_and_pairs(roberta_tokenizer, telugu):
     assert pair_of(expanded) == pair_of(roberta_tokenizer)
 
 
-def test_the_second_text_of_a_pair_has_the_type_that_it_has_in_the_source(
-    bert_tokenizer, mistral_tokenizer
-):
-    backend = type(bert_tokenizer.backend_tokenizer).from_str(
-        bert_tokenizer.backend_tokenizer.to_str()
-    )
+def test_the_second_text_of_a_pair_has_the_type_that_it_has_in_the_source(bert_cut, mistral_cut):
+    backend = type(bert_cut.backend_tokenizer).from_str(bert_cut.backend_tokenizer.to_str())
     backend.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 101), ("[SEP]", 102)],
@@ -68,7 +64,7 @@ def test_the_second_text_of_a_pair_has_the_type_that_it_has_in_the_source(
         tokenizer_object=backend, cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]",
         mask_token="[MASK]", unk_token="[UNK]",
     )  # fmt: skip
-    taken = take_tokenizer(mistral_tokenizer, source)
+    taken = take_tokenizer(mistral_cut, source)
     types = taken("a", "a").encodings[0].type_ids
     assert pair_of(taken) == ["cls", ".", "sep", ".", "sep"]
     assert types == sorted(types) and types.count(1) == 2  # the text and what ends it

@@ -22,10 +22,10 @@ SENTENCEPIECE = FAMILIES[:2]
 
 
 @pytest.fixture(scope="module")
-def trained(telugu, greek, smollm2_tokenizer):
+def trained(telugu, greek, smollm2_cut):
     """One tokenizer of each family for SmolLM2."""
     corpus = [*telugu[:300], *greek[:300]]
-    return {family: train_family(corpus, family, SIZE, smollm2_tokenizer) for family in FAMILIES}
+    return {family: train_family(corpus, family, SIZE, smollm2_cut) for family in FAMILIES}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -37,12 +37,12 @@ def test_decoding_restores_every_text_without_unknown_tokens(family, trained, li
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_special_tokens_are_those_of_the_source(family, trained, smollm2_tokenizer):
+def test_special_tokens_are_those_of_the_source(family, trained, smollm2_cut):
     tokenizer = trained[family][0]
     for role in ("bos_token", "eos_token", "pad_token"):
-        assert getattr(tokenizer, role) == getattr(smollm2_tokenizer, role)
-    assert tokenizer.chat_template == smollm2_tokenizer.chat_template
-    special = {smollm2_tokenizer.convert_ids_to_tokens(i) for i in special_ids(smollm2_tokenizer)}
+        assert getattr(tokenizer, role) == getattr(smollm2_cut, role)
+    assert tokenizer.chat_template == smollm2_cut.chat_template
+    special = {smollm2_cut.convert_ids_to_tokens(i) for i in special_ids(smollm2_cut)}
     ours = {tokenizer.convert_ids_to_tokens(i) for i in special_ids(tokenizer)}
     assert ours - {"<unk>"} == special - {"<unk>"}
     first = tokenizer(f"{tokenizer.eos_token}a")["input_ids"][0]
@@ -129,11 +129,11 @@ def test_wrong_arguments_are_named(arguments, message, telugu):
 
 
 @pytest.fixture(scope="module")
-def superwords(english, smollm2_tokenizer):
+def superwords(english, smollm2_cut):
     """A tokenizer of which a fifth spans words, and one of words alone, of the same size."""
     corpus = [f"Note: {text}" for text in english]
     return [
-        train_tokenizer(corpus, "byte-level-bpe", SIZE, smollm2_tokenizer, superwords=share)
+        train_tokenizer(corpus, "byte-level-bpe", SIZE, smollm2_cut, superwords=share)
         for share in (0.2, 0.0)
     ]
 

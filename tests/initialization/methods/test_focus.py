@@ -66,7 +66,7 @@ def test_a_token_that_is_much_nearer_than_others_is_copied(pair, token_vectors, 
     assert fitted.statistics()["share_copy"] == 0.5
 
 
-@pytest.mark.parametrize("source", ["smollm2_cut", "mistral_tokenizer"])
+@pytest.mark.parametrize("source", ["smollm2_cut", "mistral_cut"])
 def test_on_real_text_it_equals_the_definition(source, request, greek, fasttext):
     source = request.getfixturevalue(source)
     target = expand_tokenizer(source, greek, 60)

@@ -27,9 +27,9 @@ def test_a_token_has_the_weights_that_reconstruct_it_in_the_donor(fit, row):
 @pytest.mark.parametrize(
     "source, mode",
     [
-        ("smollm2_tokenizer", "expand"),
-        ("mistral_tokenizer", "expand"),
-        ("smollm2_tokenizer", "replace"),
+        ("smollm2_cut", "expand"),
+        ("mistral_cut", "expand"),
+        ("smollm2_cut", "replace"),
     ],
 )
 def test_on_real_tokenizers_rows_equal_mergekit(

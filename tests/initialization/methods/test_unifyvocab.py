@@ -118,8 +118,8 @@ def test_vectors_of_different_widths_need_anchors(fit, row):
     assert row(fit(of_target, of_source, anchors=1), "abc") == {"a": 1.0}
 
 
-def test_on_real_text_it_equals_the_definition(mistral_tokenizer, greek):
-    source, target = mistral_tokenizer, expand_tokenizer(mistral_tokenizer, greek, 40)
+def test_on_real_text_it_equals_the_definition(mistral_cut, greek):
+    source, target = mistral_cut, expand_tokenizer(mistral_cut, greek, 40)
     settings = {"dimensions": 10, "epochs": 4, "minimum_count": 5}
     roles = {
         role: train_glove(tokenizer, greek, **settings, seed=seed)
