@@ -2,7 +2,7 @@
 
 from pandas import DataFrame
 
-from lexigraft.report.frame import CELL, SEEDED, Model, StudyResults, models_of, select
+from lexigraft.report.frame import SEEDED, Model, StudyResults, models_of, select
 from lexigraft.report.names import listed
 
 BITS_PER_BYTE = "bits_per_byte"
@@ -31,23 +31,6 @@ def text_scores(frame: DataFrame, tasks: dict[str, str], metric: str = BITS_PER_
     """The rows of a metric in the task of each language (`text_tasks`)."""
     rows = select(frame, metric=metric)
     return rows[rows["task"] == rows["language"].astype(str).map(tasks)]
-
-
-def before_after(study: StudyResults) -> DataFrame:
-    """Bits per byte `before` and `after` training per trained cell and seed.
-
-    `before` is the score of the untrained cell of the same seed, or else the mean over other seeds.
-    """
-    axes = CELL[:4]
-    scores = text_scores(study.scores, text_tasks(study))
-    records = scores.groupby(SEEDED, sort=False)["value"].mean().reset_index(name="after")
-    untrained = select(records, strategy="none")
-    by_seed = untrained.set_index([*axes, "seed"])["after"].rename("before")
-    means = untrained.groupby(axes, sort=False)["after"].mean().rename("mean")
-    trained = records[records["strategy"] != "none"].join(by_seed, on=[*axes, "seed"])
-    trained = trained.join(means, on=axes)
-    trained["before"] = trained["before"].fillna(trained.pop("mean"))
-    return trained
 
 
 def heldout_lines(curves: DataFrame, metric: str) -> DataFrame:

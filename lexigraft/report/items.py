@@ -30,7 +30,6 @@ DEFAULT = (
     "fragmentation",
     "initializers",
     "learning_curves",
-    "bits_per_byte",
     "loss_curves",
     "new_tokens",
 )

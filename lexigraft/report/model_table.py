@@ -27,7 +27,6 @@ from lexigraft.report.names import (
     metric,
     task_name,
 )
-from lexigraft.report.rendering import number
 from lexigraft.report.significance import RESAMPLES, ScoreDifference, score_differences
 from lexigraft.report.table import (
     FULL_SHADE,
@@ -38,6 +37,7 @@ from lexigraft.report.table import (
     compacted,
     is_compact,
     missing_note,
+    number,
     ranked,
     shade_of,
 )

@@ -20,9 +20,8 @@ from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import GROUPS, Item, load, read_items
 from lexigraft.report.names import listed, source_name
 from lexigraft.report.records import read_study
-from lexigraft.report.rendering import document, number, render
 from lexigraft.report.samples import sample_outputs
-from lexigraft.report.table import Table, as_html, write_table, write_text
+from lexigraft.report.table import Table, as_html, document, number, render, write_table, write_text
 from lexigraft.report.tables.contamination import contaminated
 from lexigraft.report.tables.texts import ON_REQUEST, repaired
 

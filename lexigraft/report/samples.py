@@ -1,6 +1,6 @@
 """Sample outputs of the source model and the recommended cell, side by side."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from lexigraft.evaluation.task_kinds import ENGLISH, kinds, task_kind
 from lexigraft.report.frame import Column, Model, StudyResults, source_model
@@ -13,25 +13,11 @@ from lexigraft.report.table import MISSING
 _COUNT, _FEW = 4, 2
 _MANY = 6
 _LONGEST = 300  # maximum characters of a prompt; the beginning identifies an article
+Sample = list[tuple[str, str, float | None]]  # texts with their titles; of an output, its score
 
 
-class SampleText(NamedTuple):
-    """A text of an example and its title; for a model's output, its score."""
-
-    name: str
-    text: str
-    score: float | None = None
-
-
-class SampleOutputs(NamedTuple):
-    """Examples of one language and task: prompt, reference, and the outputs of both models."""
-
-    title: str
-    rows: list[list[SampleText]]
-
-
-def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
-    """For each recommendation and generation task: evenly spaced examples.
+def sample_outputs(study: StudyResults) -> list[tuple[str, list[Sample]]]:
+    """Title and examples for each recommendation and generation task, evenly spaced.
 
     Even spacing over the ranks shows the range and avoids cherry-picking. Scores that are noise are
     not shown or used for sorting.
@@ -44,20 +30,17 @@ def sample_outputs(study: StudyResults) -> list[SampleOutputs]:
     }
     columns = [column for column in quality_columns(study) if column[1] in written]
     count = _COUNT if len(columns) <= _MANY else _FEW
-    samples = []
-    for recommended in recommend(study):
-        language = recommended.language
-        for column in columns:
-            if column[0] == language:
-                rows = _samples(study, recommended.model, column, count)
-                samples.append(SampleOutputs(f"{study.language(language)}, {column[1]}", rows))
-    return [sample for sample in samples if sample.rows]
+    return [
+        (f"{study.language(language)}, {task}", samples)
+        for advice in recommend(study)
+        for language, task, name in columns
+        if language == advice.language
+        and (samples := _samples(study, advice.model, (language, task, name), count))
+    ]
 
 
-def _samples(
-    study: StudyResults, model: Model, column: Column, count: int
-) -> list[list[SampleText]]:
-    """Examples of a task, with the outputs of a model's source and the model."""
+def _samples(study: StudyResults, model: Model, column: Column, count: int) -> list[Sample]:
+    """Examples of a task: the prompt, the reference, and the outputs of Source and the model."""
     name, source = column[2], source_model(model.source)
     of_source, of_model = (_outputs(study, column, rival) for rival in (source, model))
     rows = [*of_model.values()]
@@ -66,19 +49,17 @@ def _samples(
         rows.sort(key=lambda row: -(row.get(name) or 0))
     count = min(count, len(rows))
     step = (len(rows) - 1) / max(count - 1, 1)
-    titles = (
-        "Source model" + (f" ({model.source})" if study.has_several_sources else ""),
-        f"Best configuration: {row_name(model.initializer, model.strategy)}",
-    )
     samples = []
     for row in (rows[round(place * step)] for place in range(count)):
         prompt = row.get("source") or row.get("prompt", "")
         if len(prompt) > _LONGEST:
             prompt = prompt[:_LONGEST].rstrip() + "…"
-        texts = [SampleText("Prompt", prompt), SampleText("Reference", row.get("reference", ""))]
-        outputs = (of_source.get(row["id"], {"output": MISSING}), row)
-        for title, output in zip(titles, outputs, strict=True):
-            texts.append(SampleText(title, output["output"], None if noise else output.get(name)))
+        texts: Sample = [("Prompt", prompt, None), ("Reference", row.get("reference", ""), None)]
+        for title, output in (
+            ("Source model", of_source.get(row["id"], {"output": MISSING})),
+            (f"Best configuration: {row_name(model.initializer, model.strategy)}", row),
+        ):
+            texts.append((title, output["output"], None if noise else output.get(name)))
         samples.append(texts)
     return samples
 

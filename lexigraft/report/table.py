@@ -4,17 +4,68 @@ pandas' Styler does not support rules under groups of columns, rules between som
 shading of two rows with the same name.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from jinja2 import FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from markupsafe import Markup, escape
 from pandas import DataFrame
 
 from lexigraft.artifacts.atomic import atomic_file
-from lexigraft.report.rendering import MINUS, document, escape_markdown, number, render
+
+_TEMPLATES = Path(__file__).resolve().parent / "templates"
+MINUS = "−"
+
+
+def number(value: float, decimals: int, sign: bool = False) -> str:
+    """Format a number with a minus sign (U+2212) and thousands separators."""
+    text = f"{value:{'+' if sign else ''},.{decimals}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text.lstrip("+-")
+    return text.replace("-", MINUS)
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template with these values, which HTML templates escape."""
+    return _environment().get_template(template).render(values)
+
+
+def document(title: str, body: str) -> str:
+    """A self-contained HTML document, with the style sheet."""
+    return render("document.html.j2", title=title, body=Markup(body))
+
+
+def inline_code(text: str) -> Markup:
+    """Text as HTML, with text between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def escape_markdown(text: str) -> str:
+    """Text for Markdown, in which names and tokens such as `<s>` are no HTML, and no links."""
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("](", r"]\(")
+
+
+@cache
+def _environment() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=select_autoescape(("html.j2",)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"inline_code": inline_code, "markdown": escape_markdown}
+    environment.globals |= {"number": number}
+    return environment
+
 
 MISSING = "–"
 BETTER, WORSE = "▲", "▼"
@@ -127,19 +178,33 @@ class Shown:
         return number_cell(value, self.decimals, self.sign)
 
 
-def frame_rows(
+def frame_table(
     frame: DataFrame,
     columns: Mapping[str, Shown],
+    headers: Sequence[str],
     stub: Callable[[dict[str, Any]], tuple[str, ...]],
+    notes: Sequence[str],
+    data: DataFrame | None = None,
     group: Callable[[dict[str, Any]], str] = lambda _: "",
-) -> list[Row]:
-    """A row for each row of a wide frame, with the shown columns, ranked in their group."""
+) -> Table:
+    """A table with a row for each row of a wide frame, and its columns that have any number.
+
+    Rows are ranked in their group. Its `data` is the frame, unless it is given.
+    """
+    columns = {
+        name: shown
+        for name, shown in columns.items()
+        if name in frame and frame[name].notna().any()
+    }
     rows = [
-        Row(stub(row), tuple(shown.cell(row.get(name)) for name, shown in columns.items()),
+        Row(stub(row), tuple(shown.cell(row[name]) for name, shown in columns.items()),
             group=group(row))
         for row in frame.to_dict("records")
     ]  # fmt: skip
-    return ranked(rows, [shown.higher_is_better for shown in columns.values()])
+    rows = ranked(rows, [shown.higher_is_better for shown in columns.values()])
+    heads = [shown.head for shown in columns.values()]
+    notes = [*notes, *missing_note(rows, heads)]
+    return Table(headers, heads, rows, frame if data is None else data, notes)
 
 
 def number_cell(value: float | None, decimals: int | None, sign: bool = False) -> TableCell:

@@ -101,13 +101,14 @@ def test_a_source_scored_on_other_sentences_is_no_line(trained):
 def test_costs_of_the_same_text(trained):
     for cell, steps, rate in ((SOURCE, 120.0, 10.0), (LAPT, 120.0, 99.0), (ALIGN, 30.0, 7.5)):
         trained.record(cell, "speed", "speed", {
-            "steps_per_sentence": steps, "steps_per_second_batch_1": rate,
-            "steps_per_second_batch_8": 800.0,
+            # Sentences of 50 characters take `steps` steps.
+            "same_text_characters_per_second_batch_1": 50 / steps * rate,
+            "same_text_characters_per_second_batch_8": 800.0,
         })  # fmt: skip
     *_, axis = draw(trained, learning_curves).axes
     # Half a second for 512 tokens: 1,000 sentences of 120 tokens take 117 s, of 30 tokens 29.3 s.
-    # Writing them: 1,000 * 120 / 10 and 1,000 * 30 / 7.5 s.
-    expected = ["120", "30.0", "117", "29.3", "12,000", "4,000"]
+    # 1,000 characters: 20 * 120 / 10 and 20 * 30 / 7.5 s.
+    expected = ["120", "30.0", "117", "29.3", "240", "80.0"]
     assert [text.get_text() for text in axis.texts if text.get_text() in expected] == expected
     lengths = [bar.get_width() for bar in axis.patches]
     assert lengths == pytest.approx([1, 1 / 4, 1, 1 / 4, 1, 1 / 3])

@@ -7,7 +7,7 @@ import pytest
 from seqeval.metrics import f1_score
 
 from lexigraft.evaluation.tasks.tagging import entity_score, entity_statistics
-from lexigraft.report.example_scores import example_scores
+from lexigraft.report.significance import example_scores
 
 LABELS = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC", "I-ORG"]
 

@@ -7,7 +7,7 @@ import pytest
 from lexigraft.report.items import kinds
 from lexigraft.report.names import display_titles
 from lexigraft.report.page import build_report
-from lexigraft.report.rendering import inline_code, render
+from lexigraft.report.table import inline_code, render
 from tests.report.conftest import full_study
 
 

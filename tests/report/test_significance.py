@@ -9,11 +9,11 @@ from sacrebleu.metrics import CHRF
 
 from lexigraft.evaluation.metrics.chrf import chrf_score, chrf_statistics
 from lexigraft.report import significance
-from lexigraft.report.example_scores import mean_score
 from lexigraft.report.significance import (
     Spread,
     effect_size,
     mean_over_seeds,
+    mean_score,
     paired_test,
     pooled_spread,
     resample,

@@ -7,7 +7,6 @@ import pytest
 
 from lexigraft.report.items import read_items
 from lexigraft.report.records import read_study
-from lexigraft.report.rendering import number
 from lexigraft.report.table import (
     Row,
     Table,
@@ -16,11 +15,12 @@ from lexigraft.report.table import (
     escape_latex,
     latex,
     markdown,
+    number,
     ranked,
 )
 from lexigraft.report.tables.fragmentation import fragmentation
 from lexigraft.report.tables.initializers import initializers
-from lexigraft.report.tables.nearest_tokens import nearest_tokens
+from lexigraft.report.tables.new_tokens import new_tokens
 from lexigraft.report.tables.perplexity import perplexity
 from lexigraft.report.tables.results import results
 from lexigraft.report.tables.speed import speed
@@ -261,15 +261,27 @@ def test_numbers_have_a_real_minus_and_no_negative_zero():
 def test_each_new_token_has_its_nearest_source_tokens_in_order(made_study):
     fit = ("m", "te-made", "big", "unifyvocab", 0)
     made_study.record((*fit[:4], "none", 0), "mt", "translation", {"chrf": 9.0})
-    study = read_study(made_study.settings, made_study.inputs)
+    (item,) = read_items([{"item": "new_tokens", "nearest": True}])
+    study = read_study(made_study.settings, made_study.inputs).part(item)
     study.examples[fit] = [{"token": "y", "text": "y", "parts": [], "more": 0}]
-    assert nearest_tokens(study) is None  # no method looks for them
+    assert new_tokens(study) is None  # no method looks for them
     near = [["one", 0.91], ["two", 0.5]]
     study.examples[fit].append({"token": "x", "text": "x", "parts": [], "nearest": near})
-    table = nearest_tokens(study)
+    table = new_tokens(study)
     (row,) = table.rows
     assert row.stub[-2:] == ("UnifyVocab", "x")
-    assert [(cell.text, cell.change) for cell in row.cells] == [
-        ("one", "0.91"), ("two", "0.50"), ("–", ""),
+    assert [(cell.text, cell.change) for cell in row.cells if cell.text] == [
+        ("one", "0.91"), ("two", "0.50"),
     ]  # fmt: skip
     assert table.data["source_token"].tolist() == ["one", "two"]
+
+
+def test_one_of_several_texts_is_shown_and_named(made_study):
+    for cell, bits in ((SOURCE, 2.0), (("m", "te-made", "big", "align", FULL, 0), 1.5)):
+        for task, factor in (("ppl", 1), ("law", 1.5)):
+            metrics = {"bits_per_byte": factor * bits, "perplexity": 9.0}
+            made_study.record(cell, task, "perplexity", metrics)
+    made_study.record(SOURCE, "a", "perplexity", {"bits_per_byte": 9.0})  # only Source has read it
+    table = build(perplexity, made_study)
+    assert [cell.text for cell in cells(table)["Align"]] == ["9.0", "1.500"]
+    assert [head for _, head in table.columns] == ["ppl: perplexity ↓", "ppl: bits per byte ↓"]

@@ -187,7 +187,7 @@ def test_the_report_shows_tables_figures_and_a_page(finished):
     for table in ("results", "speed", "perplexity", "fragmentation", "new_tokens"):
         for suffix in ("csv", "md", "tex"):
             assert (report / "tables" / f"{table}.{suffix}").stat().st_size > 0
-    for figure in ("bits_per_byte", "loss_curves"):
+    for figure in ("learning_curves", "loss_curves"):
         for suffix in ("pdf", "png"):
             assert (report / "figures" / f"{figure}.{suffix}").stat().st_size > 0
 

@@ -5,7 +5,7 @@ from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import CELL, StudyResults
 from lexigraft.report.items import figure
 from lexigraft.report.names import metric
-from lexigraft.report.rendering import number
+from lexigraft.report.table import number
 from lexigraft.report.tables.alignment import QUALITY, alignments, rank_correlation
 
 

@@ -7,7 +7,7 @@ from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import TaskOptions, figure
 from lexigraft.report.names import initializer_name, task_name
-from lexigraft.report.rendering import number
+from lexigraft.report.table import number
 from lexigraft.report.tables.leaderboard import (
     FLOOR,
     NOTHING,

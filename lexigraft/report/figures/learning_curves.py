@@ -5,14 +5,13 @@ from itertools import product
 
 from lexigraft.report import drawing
 from lexigraft.report.drawing import Axes, Figure, Look
-from lexigraft.report.frame import CELL, Model, StudyResults, models_of, select
+from lexigraft.report.frame import Model, StudyResults, models_of, select
 from lexigraft.report.heldout import BITS_PER_BYTE, heldout_lines, sentences_scored, source_level
 from lexigraft.report.items import figure
-from lexigraft.report.names import listed
-from lexigraft.report.rendering import number
+from lexigraft.report.names import SAME_TEXT, listed
+from lexigraft.report.table import number
 from lexigraft.report.tables.fragmentation import vocabulary_sizes
 
-_STEPS, _STEP_SPEED = "steps_per_sentence", "steps_per_second_batch_"
 _SOURCE = "source"  # the vocabulary of a source model
 # Height in inches of a row of panels and of a bar; height of a cost's title in bars.
 _HEIGHT, _BAR, _HEAD = 2.1, 0.17, 1.5
@@ -93,7 +92,7 @@ def text_costs(study: StudyResults, trained: Sequence[Model], source: str, langu
     costs = {
         "tokens per sentence": tokens,
         "training, s per 1,000 sentences": training,
-        "generation, s per 1,000 sentences": _generation_times(study, source, language),
+        "generation, s per 1,000 characters": _generation_times(study, source, language),
     }
     # A single vocabulary has nothing to be compared with.
     return {
@@ -102,22 +101,13 @@ def text_costs(study: StudyResults, trained: Sequence[Model], source: str, langu
 
 
 def _generation_times(study: StudyResults, source: str, language: str) -> dict[str, float]:
-    """Seconds to generate 1,000 held-out sentences by vocabulary: Source's, and means of others."""
-    measured = select(study.summary, source=source, language=language)
-    rates = measured[measured["metric"].str.fullmatch(rf"{_STEP_SPEED}\d+")]
-    if rates.empty:
-        return {}
-    rates = rates[rates["task"] == rates["task"].iloc[0]]
-    batch = rates["metric"].str.removeprefix(_STEP_SPEED).astype(int)
-    rates = rates[batch == batch.min()]
-    steps = select(measured, metric=_STEPS)[[*CELL, "task", "mean"]]
-    both = rates.merge(steps, on=[*CELL, "task"], suffixes=("", "_steps"))
-    both["seconds"] = 1000 * both["mean_steps"] / (batch.min() * both["mean"])
-    untouched = both[(both["vocabulary"] != _SOURCE) | (both["strategy"] == "none")]
-    means = {
-        **both.groupby("vocabulary", sort=False)["seconds"].mean(),
-        **untouched.groupby("vocabulary", sort=False)["seconds"].mean(),
-    }
+    """Seconds to generate 1,000 characters by vocabulary: Source's, and means of others."""
+    speeds = select(study.summary, source=source, language=language)
+    speeds = speeds[(speeds["vocabulary"] != _SOURCE) | (speeds["strategy"] == "none")]
+    batch = speeds["metric"].str.extract(rf"^{SAME_TEXT}_per_second_batch_(\d+)$")[0].astype(float)
+    speeds = speeds[batch == batch.min()]
+    speeds = speeds[speeds["task"] == next(iter(speeds["task"]), "")]
+    means = (1000 / speeds["mean"]).groupby(speeds["vocabulary"], sort=False).mean()
     return {str(vocabulary): float(seconds) for vocabulary, seconds in means.items()}
 
 

@@ -2,8 +2,10 @@
 
 from typing import Literal
 
+import numpy as np
+
 from lexigraft.report import drawing
-from lexigraft.report.drawing import Axes, Figure, Look
+from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import Item, Options, TokenizerNames, figure
 from lexigraft.report.names import metric
@@ -33,42 +35,24 @@ def _caption(item: Item) -> str:
 @figure(title="Tokens per sentence", caption=_caption, empty=NOTHING, options=LengthOptions)
 def tokens_per_sentence(study: StudyResults, look: Look) -> Figure | None:
     """A row per language, a marker per tokenizer: the item's metric, or tokens per sentence."""
-    compared = compared_tokenizers(study)
-    if compared is None:
-        return None
+    wide = compared_tokenizers(study)
     measure = (*study.item.metrics, LENGTH)[0]
-    values = {
-        (tokenizer, language): value
-        for (language, tokenizer, name), value in compared.values.items()
-        if name == measure
-    }
-    drawn, axis = draw_dots(study, compared.languages, compared.tokenizers, values)
-    axis.set_xlabel(metric(measure).title)
-    return drawn
-
-
-def draw_dots(
-    study: StudyResults,
-    languages: list[str],
-    names: list[str],
-    values: dict[tuple[str, str], float],
-) -> tuple[Figure, Axes]:
-    """A row per language with a marker per name, on a line from the lowest to the highest.
-
-    `values` are the positions of the markers by name and language.
-    """
-    drawn, (axis,) = drawing.row_panels([0.9 + 0.32 * len(languages)], 0)
-    for y, language in enumerate(languages):
-        ends = [values[name, language] for name in names if (name, language) in values]
-        axis.plot(ends, [y] * len(ends), color=drawing.RULE, lw=1.4, zorder=1)
-    for at, name in enumerate(names):
-        shift = 0.2 * (at - (len(names) - 1) / 2) / max(1, len(names) / 3)
-        points = [(values[name, language], y + shift) for y, language in enumerate(languages)
-                  if (name, language) in values]  # fmt: skip
-        axis.plot([x for x, _ in points], [y for _, y in points], ms=5.5, mew=0, alpha=0.9,
-                  zorder=3, ls="", **drawing.series_style(at, name))  # fmt: skip
-    drawing.name_rows(axis, [study.language(language) for language in languages])
+    if measure not in wide or wide[measure].isna().all():
+        return None
+    values = wide[measure].unstack("tokenizer", sort=False)  # [language, tokenizer]
+    drawn, (axis,) = drawing.row_panels([0.9 + 0.32 * len(values)], 0)
+    for y, (_, of_language) in enumerate(values.iterrows()):
+        axis.plot(of_language, [y] * len(of_language), color=drawing.RULE, lw=1.4, zorder=1)
+    count = values.shape[1]
+    for at, name in enumerate(values):
+        shift = 0.2 * (at - (count - 1) / 2) / max(1, count / 3)
+        known = values[name].notna().to_numpy()
+        y = np.arange(len(values))[known] + shift
+        axis.plot(values[name][known], y, ms=5.5, mew=0, alpha=0.9, zorder=3, ls="",
+                  **drawing.series_style(at, name))  # fmt: skip
+    drawing.name_rows(axis, [study.language(language) for language in values.index])
     axis.set_xlim(0, None)
-    if len(names) > 1:
+    axis.set_xlabel(metric(measure).title)
+    if count > 1:
         drawing.add_legend(drawn)
-    return drawn, axis
+    return drawn

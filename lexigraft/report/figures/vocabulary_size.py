@@ -8,9 +8,8 @@ from lexigraft.report import drawing
 from lexigraft.report.drawing import INK, MUTED, Axes, Figure, Look
 from lexigraft.report.frame import Model, StudyResults
 from lexigraft.report.items import ScoreOptions, figure
-from lexigraft.report.models import models, quality_columns
+from lexigraft.report.models import Unit, models, quality_columns, speed_up_of
 from lexigraft.report.names import SAME_TEXT, metric, task_name
-from lexigraft.report.speed import Unit, speed_up_of
 
 _MOST_COLUMNS = 4
 Find = Callable[[Model, str], dict[str, Any] | None]  # the score of a model in a language

@@ -21,11 +21,10 @@ from lexigraft.report.frame import (
     source_model,
 )
 from lexigraft.report.items import page
-from lexigraft.report.models import cells_of, quality_columns
+from lexigraft.report.models import cells_of, quality_columns, speed_ups
 from lexigraft.report.names import listed, metric, row_name
-from lexigraft.report.rendering import number, render
 from lexigraft.report.significance import LEVEL, RESAMPLES, score_differences
-from lexigraft.report.speed import speed_ups
+from lexigraft.report.table import number, render
 from lexigraft.report.tables.fragmentation import vocabulary_sizes
 
 # Questions on the axes in which configurations differ.

@@ -7,7 +7,7 @@ from lexigraft.report.heldout import sentences_scored
 from lexigraft.report.items import table
 from lexigraft.report.models import models, vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name, metric
-from lexigraft.report.table import MISSING, Shown, Table, frame_rows
+from lexigraft.report.table import Shown, Table, frame_table
 
 # The metrics that UnifyVocab compares with the first step's loss (Figures 3b and 8), in its order.
 QUALITY = ("bleu", "bleu_1", "semantic_similarity")
@@ -42,36 +42,25 @@ def alignment(study: StudyResults) -> Table | None:
     frame = alignments(study)
     if frame.empty:
         return None
-    columns = {
-        name: shown
-        for name, shown in _COLUMNS.items()
-        if name in frame and frame[name].notna().any()
-    }
-    rows = frame_rows(
-        frame,
-        columns,
-        lambda row: vocabulary_stub(
-            study, *(row[axis] for axis in CELL[:3]), initializer_name(row["initializer"])
-        ),
-        lambda row: "/".join(row[axis] for axis in CELL[:3]),
-    )
+    scored = sentences_scored(study, models(study))
     notes = [
         "Held-out text is tokenized with the target tokenizer, each token is renamed to the source "
         "token with the largest weight in its recipe, and the result is compared with the source "
         "tokenizer's own tokens; BLEU is from 0 to 100. Coverage: target tokens that copy a source "
-        "token or that a rule of the method makes, in the vocabulary and in the text."
+        "token or that a rule of the method makes, in the vocabulary and in the text. Held-out "
+        f"bits per byte before: on the {scored or 'sentences'} scored in training logs. Losses are "
+        "per token and comparable within a vocabulary only, where the best is bold."
     ]
-    scored = sentences_scored(study, models(study))
-    if "bits_per_byte_before" in columns and scored:
-        notes.append(f"Held-out bits per byte before: on the {scored} scored in training logs.")
-    notes.append(
-        "Bold: best, underlined: second best of a vocabulary. Losses are per token and comparable "
-        "within a vocabulary only."
+    return frame_table(
+        frame,
+        _COLUMNS,
+        vocabulary_stub_names(study, "Initializer"),
+        lambda row: vocabulary_stub(
+            study, *(row[axis] for axis in CELL[:3]), initializer_name(row["initializer"])
+        ),
+        notes,
+        group=lambda row: "/".join(row[axis] for axis in CELL[:3]),
     )
-    if any(cell.value is None for row in rows for cell in row.cells):
-        notes.append(f"{MISSING}: not measured.")
-    heads = [shown.head for shown in columns.values()]
-    return Table(vocabulary_stub_names(study, "Initializer"), heads, rows, frame, notes)
 
 
 def alignments(study: StudyResults) -> DataFrame:

@@ -5,8 +5,7 @@ from pandas import DataFrame
 from lexigraft.corpus.contamination import MOSTLY, PIECE
 from lexigraft.report.frame import ContaminatedTests, StudyResults
 from lexigraft.report.items import table
-from lexigraft.report.rendering import number
-from lexigraft.report.table import Shown, Table, frame_rows
+from lexigraft.report.table import Shown, Table, frame_table, number
 
 _COLUMNS = {
     "texts": Shown(("tests", "texts"), 0),
@@ -29,7 +28,6 @@ def contamination(study: StudyResults) -> Table | None:
     data = DataFrame(
         [{"language": tests.language, "tests": tests.tests, **tests.counts} for tests in searched]
     )
-    rows = frame_rows(data, _COLUMNS, lambda row: (study.language(row["language"]), row["tests"]))
     dropped = [
         f"{study.language(language)} {number(count, 0)}"
         for language, card in study.corpora.items()
@@ -41,8 +39,13 @@ def contamination(study: StudyResults) -> Table | None:
         "Sentences excluded from training because they resemble a test or held-out sentence: "
         f"{', '.join(dropped) or 'none'}.",
     ]
-    heads = [shown.head for shown in _COLUMNS.values()]
-    return Table(("Language", "Tests"), heads, rows, data, notes)
+    return frame_table(
+        data,
+        _COLUMNS,
+        ("Language", "Tests"),
+        lambda row: (study.language(row["language"]), row["tests"]),
+        notes,
+    )
 
 
 def contaminated(study: StudyResults) -> list[ContaminatedTests]:

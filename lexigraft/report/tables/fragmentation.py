@@ -10,8 +10,7 @@ from lexigraft.report.heldout import text_scores, text_tasks
 from lexigraft.report.items import Options, table
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric
-from lexigraft.report.rendering import number
-from lexigraft.report.table import Shown, Table, frame_rows, missing_note
+from lexigraft.report.table import Shown, Table, frame_table, number
 
 _TRAIN_LENGTH = "train_tokens_per_sentence"
 _ENGLISH_CHANGE = f"{ENGLISH_BITS_PER_BYTE}_change"
@@ -114,12 +113,6 @@ def fragmentation(study: StudyResults) -> Table | None:
             if of_member["fertility"] == of_member["fertility"]:
                 every.append(key | of_member | {"language": member})
     columns = {name: shown for content in contents for name, shown in _COLUMNS[content].items()}
-    rows = frame_rows(
-        DataFrame(every),
-        columns,
-        lambda row: vocabulary_stub(study, *(row[axis] for axis in CELL[:3])),
-    )
-    heads = [shown.head for shown in columns.values()]
     notes = [
         "Before: the source tokenizer on the same sentences. Generated text and English bits per "
         "byte (change over Source): means of the trained cells with this vocabulary.",
@@ -127,9 +120,14 @@ def fragmentation(study: StudyResults) -> Table | None:
     if _TRAIN_LENGTH in contents:
         size = number(MEASURED, 0)
         notes.append(f"Training text: a random sample of {size} texts, or all if fewer.")
-    notes += missing_note(rows, heads)
-    data = DataFrame(every)[[*frame, _ENGLISH_CHANGE]].dropna(axis=1, how="all")
-    return Table(vocabulary_stub_names(study), heads, rows, data, notes)
+    return frame_table(
+        DataFrame(every),
+        columns,
+        vocabulary_stub_names(study),
+        lambda row: vocabulary_stub(study, *(row[axis] for axis in CELL[:3])),
+        notes,
+        DataFrame(every)[[*frame, _ENGLISH_CHANGE]].dropna(axis=1, how="all"),
+    )
 
 
 def vocabulary_sizes(study: StudyResults) -> DataFrame:

@@ -1,12 +1,15 @@
 """Properties of each initializer before any training: sparsity, convexity, concentration."""
 
+from typing import Annotated
+
 import pandas
+from pydantic import Field
 
 from lexigraft.report.frame import CELL, StudyResults, select
-from lexigraft.report.items import table
+from lexigraft.report.items import Options, table
 from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
 from lexigraft.report.names import initializer_name
-from lexigraft.report.table import MISSING, Shown, Table, frame_rows
+from lexigraft.report.table import Shown, Table, frame_table, number
 
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
 # Statistics in reading order, with their headings; those of a single method follow by name.
@@ -33,6 +36,19 @@ _COLUMNS = {
 _ONLY_IN_CSV = ("fallbacks", "new_tokens", "peak_memory_bytes")
 
 
+class InitializerOptions(Options):
+    """The options of a table of initializers."""
+
+    coverage_of: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="number of tokens that coverage is a share of; default: those of each "
+            "vocabulary. SALT's Table 6 divides by 50257 in all languages",
+        ),
+    ] = None
+
+
 @table(
     title="Initializers before training",
     caption="What each initializer computes before any training. The tokens of the vocabulary that "
@@ -43,6 +59,7 @@ _ONLY_IN_CSV = ("fallbacks", "new_tokens", "peak_memory_bytes")
     "norm; the fitting time in seconds; and, with a task of kind greedy agreement, whether the "
     "untrained graft still generates what the source model generates after English text.",
     empty="no initializer's recipe was recorded",
+    options=InitializerOptions,
 )
 def initializers(study: StudyResults) -> Table | None:
     """One row per language, vocabulary and initializer; a column per statistic of its card."""
@@ -58,6 +75,8 @@ def initializers(study: StudyResults) -> Table | None:
         frame = pandas.concat([frame, grafts[frame.columns]], ignore_index=True)
     means = frame.groupby([*axes, "statistic"], sort=False)["value"].mean().reset_index()
     wide = means.pivot_table(index=axes, columns="statistic", values="value", sort=False)
+    if tokens := study.item.option("coverage_of"):
+        wide["share_copied"] = wide["copied_tokens"] / tokens
     of_methods = {
         name: ("", name.replace("_", " "))
         for name in means["statistic"].unique()
@@ -69,23 +88,21 @@ def initializers(study: StudyResults) -> Table | None:
             whole = (wide[name].dropna() % 1 == 0).all()
             percent = name.startswith("share") or name == AGREEMENT
             columns[name] = Shown(head, None if percent else 0 if whole else 2)
-    rows = frame_rows(
+    notes = [
+        "Means over seeds where an initializer draws at random. Entropy in nats. In hull: no "
+        "weight of a recipe is negative and they sum to one; unknown where rows are drawn or "
+        "projected. Norm: mean norm of the new rows over that of the source rows. Seconds include "
+        "the training of any vectors."
+    ]
+    if tokens := study.item.option("coverage_of"):
+        notes.append(f"Coverage: copied tokens divided by {number(tokens, 0)}.")
+    return frame_table(
         wide.reset_index(),
         columns,
+        vocabulary_stub_names(study, "Initializer"),
         lambda row: vocabulary_stub(
             study, *(row[axis] for axis in CELL[:3]), initializer_name(row["initializer"])
         ),
+        notes,
+        means,
     )
-    notes = [
-        "Means over seeds where an initializer draws at random. Entropy in nats. In hull: no "
-        "weight of a recipe is negative and they sum to one; of drawn and projected rows, a sample "
-        "of 100 is tested. Norm: mean norm of the new rows over "
-        "that of the source rows. Seconds include the training of any vectors."
-    ]
-    if any(cell.value is None for row in rows for cell in row.cells):
-        notes.append(
-            f"{MISSING}: rows drawn at random have no recipe; in hull: at least one row of the "
-            "sample could not be decided."
-        )
-    heads = [shown.head for shown in columns.values()]
-    return Table(vocabulary_stub_names(study, "Initializer"), heads, rows, means, notes)

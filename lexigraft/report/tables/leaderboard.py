@@ -19,7 +19,6 @@ from lexigraft.report.heldout import BITS_PER_BYTE
 from lexigraft.report.items import TaskOptions, table
 from lexigraft.report.models import stub, stub_names
 from lexigraft.report.names import initializer_name, listed, metric, task_name
-from lexigraft.report.rendering import number
 from lexigraft.report.significance import (
     RESAMPLES,
     SeedSpreads,
@@ -27,7 +26,16 @@ from lexigraft.report.significance import (
     scores_of_models,
     seed_noise,
 )
-from lexigraft.report.table import Row, Shown, Table, TableCell, missing_note, number_cell, ranked
+from lexigraft.report.table import (
+    Row,
+    Shown,
+    Table,
+    TableCell,
+    missing_note,
+    number,
+    number_cell,
+    ranked,
+)
 
 NOTHING = "no task has scores of an untrained graft, one with random rows and the source model"
 FLOOR = "random"  # the initializer that counts as 0 % of the gap

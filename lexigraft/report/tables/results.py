@@ -9,9 +9,16 @@ from pydantic import Field
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import Name, Refers, table
 from lexigraft.report.model_table import HOW_SHOWN, results_table, score_cell
-from lexigraft.report.models import TableOptions, models, quality_columns, stub, stub_names
+from lexigraft.report.models import (
+    TableOptions,
+    Unit,
+    models,
+    quality_columns,
+    speed_up_of,
+    stub,
+    stub_names,
+)
 from lexigraft.report.names import SAME_TEXT, initializer_name, metric
-from lexigraft.report.speed import Unit, speed_up_of
 from lexigraft.report.table import Row, Table, compacted
 
 

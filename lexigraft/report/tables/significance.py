@@ -11,10 +11,9 @@ from pydantic import Field
 
 from lexigraft.report import model_table
 from lexigraft.report.frame import COLUMN, Column, Model, StudyResults
-from lexigraft.report.items import LISTS, CellNames, Item, ScoreOptions, table
+from lexigraft.report.items import LISTS, CellNames, ScoreOptions, table
 from lexigraft.report.models import models, quality_columns, stub, stub_names
 from lexigraft.report.names import initializer_name, metric
-from lexigraft.report.rendering import number
 from lexigraft.report.significance import RESAMPLES, score_differences
 from lexigraft.report.table import (
     FULL_SHADE,
@@ -25,14 +24,23 @@ from lexigraft.report.table import (
     TableCell,
     is_compact,
     missing_note,
+    number,
     shade_of,
 )
 
-# Columns of the CSV file, and names of the fields of a test that differ from them.
-_NUMBERS = ("baseline_score", "difference", "low", "high", "p", "p_corrected", "effect_size",
-            "examples", "outputs", "seed_freedom")  # fmt: skip
-_FIELDS = {"difference": "value", "p_corrected": "corrected", "effect_size": "effect",
-           "seed_freedom": "freedom"}  # fmt: skip
+# Columns of the CSV file -> the fields of a test.
+_NUMBERS = {
+    "baseline_score": "baseline_score",
+    "difference": "value",
+    "low": "low",
+    "high": "high",
+    "p": "p",
+    "p_corrected": "corrected",
+    "effect_size": "effect",
+    "examples": "examples",
+    "outputs": "outputs",
+    "seed_freedom": "freedom",
+}
 
 
 class SignificanceOptions(ScoreOptions):
@@ -48,18 +56,11 @@ class SignificanceOptions(ScoreOptions):
     ] = None
 
 
-def _caption(item: Item) -> str:
-    others = "models that are otherwise the same" if item.option("baselines") else "Source and LAPT"
-    return (
-        f"Differences from {others}, with 95 % intervals, p and effect sizes. Stars: p < 0.05 and "
-        "p < 0.01 by a paired bootstrap over test examples and seeds, corrected for many "
-        "comparisons (Benjamini-Hochberg)."
-    )
-
-
 @table(
     title="Differences between models",
-    caption=_caption,
+    caption="Differences from Source and LAPT, or from models that are otherwise the same, with "
+    "95 % intervals, p and effect sizes. Stars: p < 0.05 and p < 0.01 by a paired bootstrap over "
+    "test examples and seeds, corrected for many comparisons (Benjamini-Hochberg).",
     empty="no model and baseline have outputs on the same examples",
     options=SignificanceOptions,
 )
@@ -78,15 +79,12 @@ def significance(study: StudyResults) -> Table | None:
         and not all(study.is_noise(source, column) for source in sources)
     ]
     pairs = [*_pairs(study)]
-    differences = score_differences(
-        study,
-        [
-            (model, baseline, column)
-            for column in columns
-            for _, model, baseline in pairs
-            if not study.is_noise(model.source, column)
-        ],
+    compared = (
+        (model, baseline, column)
+        for column, (_, model, baseline) in product(columns, pairs)
+        if not study.is_noise(model.source, column)
     )
+    differences = score_differences(study, compared)
     if not differences:
         return None
     headers = ("From", *stub_names(study))
@@ -94,11 +92,10 @@ def significance(study: StudyResults) -> Table | None:
     tests = {(test.model, test.baseline, test.column): test for test in differences}
 
     def cell(model: Model, baseline: Model, column: Column) -> TableCell:
-        if study.is_noise(model.source, column):
-            return TableCell("noise", noise=True)
         test, shown = tests.get((model, baseline, column)), metric(column[2])
         if test is None:
-            return TableCell()
+            noise = study.is_noise(model.source, column)
+            return TableCell("noise", noise=True) if noise else TableCell()
         share = test.value / abs(test.baseline_score) if test.baseline_score else test.value
         low, high = (number(end, shown.decimals, sign=True) for end in (test.low, test.high))
         p = test.corrected
@@ -125,20 +122,19 @@ def significance(study: StudyResults) -> Table | None:
             **test.model.axes(),
             **dict(zip(COLUMN, test.column, strict=True)),
             **{f"baseline_{axis}": name for axis, name in test.baseline.axes().items()},
-            **{name: getattr(test, _FIELDS.get(name, name)) for name in _NUMBERS},
+            **{name: getattr(test, of_test) for name, of_test in _NUMBERS.items()},
             "resamples": RESAMPLES,
         }
         for test in differences
     ]
     heads, explained = model_table.column_heads(study, columns, compact)
-    below = "In the CSV file: 95 % intervals, p and effect sizes d"
-    if not compact:
-        below = "Below a difference: its 95 % interval, corrected p, and effect size d"
+    where = "In the CSV file" if compact else "Below a difference"
     notes = [
         *model_table.bootstrap_notes(differences, "differences"),
         f"Only significant differences are coloured. Blue: better; red: worse; {FULL_SHADE_NOTE}. "
-        f"{below} (Cohen's, over examples: 0.2 is small, 0.8 large).",
-        "Runs and seeds are averaged; an example is resampled with all of its outputs.",
+        f"{where}: its 95 % interval, corrected p, and effect size d (Cohen's, over examples: 0.2 "
+        "is small, 0.8 large). Runs and seeds are averaged; an example is resampled with all of "
+        "its outputs.",
         *model_table.noise_notes(study, rows, every_column),
         *explained,
         *model_table.not_scored_notes(study, columns),

@@ -8,8 +8,7 @@ from lexigraft.report.frame import StudyResults, models_of
 from lexigraft.report.items import table
 from lexigraft.report.model_table import results_table
 from lexigraft.report.models import TableOptions, models
-from lexigraft.report.rendering import number
-from lexigraft.report.table import Table
+from lexigraft.report.table import Table, number
 
 # Names of items -> those of records, without the batch size. Numbers of the same text are
 # comparable across vocabularies.

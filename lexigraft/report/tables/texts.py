@@ -6,7 +6,7 @@ from pandas import DataFrame
 
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import table
-from lexigraft.report.table import Shown, Table, frame_rows
+from lexigraft.report.table import Shown, Table, frame_table
 
 # Count of cleaning -> description of the damage, and its name in a language's `repair`.
 ON_REQUEST = {
@@ -50,7 +50,6 @@ def texts(study: StudyResults) -> Table | None:
         for count, name in _DAMAGE.items()
         if count in frame and (frame[count] > 0).any()
     }
-    rows = frame_rows(frame, columns, lambda row: (study.language(row["language"]), row["text"]))
     repairing = [
         f"{study.language(language)} ({', '.join(names)})"
         for language, card in study.corpora.items()
@@ -61,8 +60,14 @@ def texts(study: StudyResults) -> Table | None:
         "Other damage is repaired where a language asks for it: "
         f"{'; '.join(repairing) or 'none does'}."
     ]
-    heads = [shown.head for shown in columns.values()]
-    return Table(("Language", "Text"), heads, rows, data, notes)
+    return frame_table(
+        frame,
+        columns,
+        ("Language", "Text"),
+        lambda row: (study.language(row["language"]), row["text"]),
+        notes,
+        data,
+    )
 
 
 def repaired(card: dict[str, Any]) -> list[str]:

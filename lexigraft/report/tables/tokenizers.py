@@ -1,14 +1,15 @@
 """How tokenizers segment the text of languages, side by side (as in VocADT, SALT and CW2V)."""
 
-from itertools import product
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
+import pandas
+from pandas import DataFrame, Series
 from pydantic import Field
 
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import Options, TokenizerNames, table
 from lexigraft.report.names import metric
-from lexigraft.report.table import Row, Shown, Table, TableCell, missing_note, number_cell
+from lexigraft.report.table import Shown, Table, frame_table
 
 LENGTH = "tokens_per_sentence"
 _LOSSES = ("unknown_tokens", "lost_text")  # columns only where there is a loss
@@ -41,15 +42,6 @@ class TokenizerOptions(Options):
     ] = ()
 
 
-class ComparedTokenizers(NamedTuple):
-    """The data of a study's tokenizers that an item shows."""
-
-    languages: list[str]  # in the order of the item, else of the study, like the tokenizers
-    tokenizers: list[str]
-    # `(language, tokenizer, metric)`, see `lexigraft.evaluation.fragmentation.measure_tokenizer`.
-    values: dict[tuple[str, str, str], float]
-
-
 @table(
     title="Tokenizers",
     caption="Comparison of how tokenizers of the registry split the same text. Without any model: "
@@ -60,57 +52,47 @@ class ComparedTokenizers(NamedTuple):
 )
 def tokenizers(study: StudyResults) -> Table | None:
     """A row per language and tokenizer; a column of changes for each one it is compared with."""
-    compared = compared_tokenizers(study)
-    if compared is None:
+    wide = compared_tokenizers(study)
+    if wide.empty:
         return None
-    measured = {name for (*_, name), value in compared.values.items() if value}
     columns = {
-        name: shown for name, shown in _COLUMNS.items() if name not in _LOSSES or name in measured
-    }
-    references = study.item.option("compared_with") or ()
-    rows = []
-    for language, tokenizer in product(compared.languages, compared.tokenizers):
-        cells = [
-            shown.cell(compared.values.get((language, tokenizer, name)))
-            for name, shown in columns.items()
-        ]
-        for reference in references:  # the relative change in tokens
-            ends = [
-                compared.values.get((language, name, LENGTH), 0.0)
-                for name in (tokenizer, reference)
-            ]
-            cells.append(
-                number_cell(ends[0] / ends[1] - 1, None, True) if all(ends) else TableCell()
-            )
-        rows.append(Row((study.language(language), tokenizer), tuple(cells)))
-    heads = [shown.head for shown in columns.values()]
-    heads += [("change of length from", reference) for reference in references]
+        name: shown for name, shown in _COLUMNS.items()
+        if name not in _LOSSES or wide.get(name, Series(0)).any()
+    }  # fmt: skip
+    for reference in study.item.option("compared_with") or ():
+        lengths = wide[LENGTH].xs(reference, level="tokenizer")
+        wide[reference] = wide[LENGTH].div(lengths, level="language") - 1
+        columns[reference] = Shown(("change of length from", reference), None, sign=True)
     notes = [
         "Tokens per word: between spaces, so a script without them has one word per sentence. "
         "Never used: tokens, except special ones, that do not occur in the language's training "
         "text. Unreachable: tokens that no text is tokenized to."
     ]
     # Languages without parallel text are not comparable with others: their sentences differ.
-    parallel = {language for language, _, name in compared.values if name == "english_parity"}
-    separate = [study.language(name) for name in compared.languages if name not in parallel]
+    languages = wide.index.unique("language")
+    parity = wide.get("english_parity", Series(float("nan"), wide.index))
+    parallel = set(parity.dropna().index.get_level_values("language"))
+    separate = [study.language(name) for name in languages if name not in parallel]
     if separate:
         notes.append(
             "On held-out sentences, not on translations of English sentences: "
             f"{', '.join(separate)}."
         )
-    data = (study.whole or study).tokenizers
-    notes += missing_note(rows, heads)
-    return Table(("Language", "Tokenizer"), heads, rows, data, notes)
+    return frame_table(
+        wide.reset_index(),
+        columns,
+        ("Language", "Tokenizer"),
+        lambda row: (study.language(row["language"]), row["tokenizer"]),
+        notes,
+        (study.whole or study).tokenizers,
+    )
 
 
-def compared_tokenizers(study: StudyResults) -> ComparedTokenizers | None:
-    """The data of the item that shows this part of a study; None if nothing was measured."""
+def compared_tokenizers(study: StudyResults) -> DataFrame:
+    """The numbers of the item's tokenizers [language × tokenizer, metric], in its order."""
     frame = (study.whole or study).tokenizers
     languages = list(study.item.where.get("language") or frame["language"].unique())
     names = list(study.item.option("tokenizers") or frame["tokenizer"].unique())
-    values = {
-        (row["language"], row["tokenizer"], row["metric"]): float(row["value"])
-        for row in frame.to_dict("records")
-        if row["language"] in languages and row["tokenizer"] in names
-    }
-    return ComparedTokenizers(languages, names, values) if values else None
+    wide = frame.pivot_table(index=["language", "tokenizer"], columns="metric", values="value")
+    rows = pandas.MultiIndex.from_product([languages, names], names=["language", "tokenizer"])
+    return wide.reindex(rows).rename_axis(columns=None)
