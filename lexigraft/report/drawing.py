@@ -4,6 +4,7 @@ The Snakefile imports this module with the declarations of figures, so matplotli
 it is used.
 """
 
+import logging
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 else:
     Axes = Figure = Any
+
+logger = logging.getLogger(__name__)
 
 # Okabe and Ito's colours without the yellow, which is hardly visible on white. Repeated colours
 # have a different marker, so that rows also differ in grey.
@@ -76,11 +79,24 @@ _STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def figure_style(families: Sequence[str]) -> Iterator[None]:
-    """Use matplotlib with the style of reports and these fonts within a `with` block."""
-    import matplotlib
+def figure_style(fonts: Path | None = None) -> Iterator[None]:
+    """Use matplotlib with the style of reports within a `with` block.
 
-    with matplotlib.rc_context({**_STYLE, "font.family": list(families)}):
+    For a letter that its own font does not cover, matplotlib falls back to those of a folder.
+    """
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+
+    families = {"DejaVu Sans": None}  # bundled with matplotlib
+    for file in sorted(fonts.iterdir()) if fonts else ():
+        if file.suffix.lower() in (".woff", ".ttf", ".otf"):
+            try:
+                fontManager.addfont(file)
+            except (OSError, RuntimeError) as error:
+                logger.warning("%s: not a readable font (%s)", file, error)
+                continue
+            families[fontManager.ttflist[-1].name] = None
+    with matplotlib.rc_context({**_STYLE, "font.family": [*families]}):
         yield
 
 

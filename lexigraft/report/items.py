@@ -102,9 +102,9 @@ class Kind:
     # Takes the part of the study that an item shows; returns None if there is nothing to show.
     build: Callable[..., Any]
     title: str  # the default heading of its items
-    # The caption, or a function that returns it for an item: `{strategy}` and `{seeds}` are
+    # `{strategy}` and `{seeds}` are
     # replaced by those of the study. The first sentence is its row in config/README.md.
-    caption: "str | Callable[[Item], str]"
+    caption: str
     empty: str  # the reason shown if there is nothing to show
     options: type[Options] = Options
     reads: tuple[str, ...] = ()  # records that are only computed if an item reads them
@@ -213,8 +213,7 @@ class Item:
         self, strategy: str | None = "the reference strategy", seeds: str = "the seeds"
     ) -> str:
         """Its caption, with the names of the study's strategy and seeds."""
-        caption = load(self.kind).caption
-        text = caption if isinstance(caption, str) else caption(self)
+        text = load(self.kind).caption
         return text.replace("{strategy}", strategy or "no training").replace("{seeds}", seeds)
 
 

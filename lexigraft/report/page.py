@@ -15,7 +15,6 @@ from pandas.api.types import is_numeric_dtype
 
 from lexigraft.artifacts.atomic import write_json
 from lexigraft.report.drawing import INK, MUTED, PAPER, RULE, Look, figure_style, message, save
-from lexigraft.report.fonts import font_families
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import GROUPS, Item, load, read_items
 from lexigraft.report.names import listed, source_name
@@ -90,19 +89,14 @@ def build_report(
     for name in ("tables", "figures", "captions"):
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir(parents=True)
-    examples = [example for fit in study.examples.values() for example in fit]
-    texts = [text for e in examples for text in (e["text"], *(part for part, _ in e["parts"]))]
-    families, uncovered = font_families(inputs.get("fonts"), "".join(texts))
     caveats = [*study_caveats(study), *text_caveats(study)]
-    if uncovered:
-        caveats.append(f"No available font covers {', '.join(uncovered)}; such text may be boxes.")
     # Items also name initializers without scores of their own: aliases, and unfinished cells.
     named = (name for item in items for name in item.where.get("initializer", ()))
     look = Look(tuple(dict.fromkeys([*study.initializers, *named])))
     contents: dict[str, list[Any]] = {group: [] for group in GROUPS}
     omitted: dict[str, str] = {}
     captions = {"report": _PAGE_CAPTION}
-    with figure_style(families):
+    with figure_style(inputs.get("fonts")):
         for item in sorted(items, key=lambda item: GROUPS.index(item.group)):
             part = study.part(item)
             count = len(part.seeds)

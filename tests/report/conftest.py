@@ -361,7 +361,7 @@ def built(tmp_path_factory, noto):
 
     folder = tmp_path_factory.mktemp("full")
     made = full_study(folder)
-    made.inputs["fonts"] = str(noto)
+    made.inputs["fonts"] = noto
     families = [
         {"title": "Before", "models": [{"initializers": ["none"], "strategies": ["none"]}]},
         {"title": "Aligned", "models": [{"initializers": ["align"]}]},

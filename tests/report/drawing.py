@@ -5,13 +5,11 @@ import itertools
 from matplotlib.text import Text
 
 from lexigraft.report.drawing import Look, figure_style
-from lexigraft.report.fonts import font_families
 from lexigraft.report.records import read_study
 
 
 def _style(made):
-    families, _ = font_families(made.inputs["fonts"], "తెలుగు Ελληνικά")
-    return figure_style(families)
+    return figure_style(made.inputs["fonts"])
 
 
 def drawn_figure(build, made, item=None):

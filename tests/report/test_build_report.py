@@ -134,7 +134,7 @@ def test_caveats_say_how_many_seeds_and_how_little_training(built):
 
 def test_the_same_study_gives_the_same_bytes(made_study, tmp_path, noto):
     one_language(made_study)
-    made_study.inputs["fonts"] = str(noto)
+    made_study.inputs["fonts"] = noto
     items = ["results", "vocabulary_size"]
     names = (
         "report.html",

@@ -61,9 +61,9 @@ def test_reading_items_loads_no_heavy_library():
 def test_a_caption_names_the_strategy_and_the_seeds(two):
     (item,) = read_items(["loss_curves"])
     assert "means over 2 seeds" in item.caption("full", "2 seeds")
-    (item,) = read_items(["bits_per_byte"])
-    assert "after training (full)" in item.caption("full")
-    assert "after training (no training)" in item.caption(None)
+    (item,) = read_items(["vocabulary_size"])
+    assert "Training: full." in item.caption("full")
+    assert "Training: no training." in item.caption(None)
 
 
 def test_an_item_is_named_after_its_kind_unless_it_has_a_name():

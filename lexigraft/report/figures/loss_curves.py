@@ -10,7 +10,7 @@ from lexigraft.report.card_scores import next_token_losses
 from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults, select
 from lexigraft.report.heldout import sentences_scored
-from lexigraft.report.items import Item, Options, figure
+from lexigraft.report.items import Options, figure
 
 _Curve = Literal[
     "loss", "bits_per_byte", "english_bits_per_byte", "perplexity", "english_perplexity"
@@ -35,19 +35,12 @@ class CurveOptions(Options):
     ] = "steps"
 
 
-def _caption(item: Item) -> str:
-    labels = [label for name, (_, label) in _ROWS.items() if name in (item.metrics or _DEFAULT)]
-    return (
-        "Training curves: a line per initializer, or per strategy if the item names several. "
-        f"Shown: {'; '.join(labels)}. Losses are of the next token, after the first step a running "
-        "mean; losses and perplexities are not comparable across vocabularies. Lines are means "
-        "over {seeds}, faint lines single seeds."
-    )
-
-
 @figure(
     title="Training curves",
-    caption=_caption,
+    caption="Training curves: a line per initializer, or per strategy if the item names several. "
+    "Losses are of the next token, after the first step a running mean; losses and perplexities "
+    "are not comparable across vocabularies. Lines are means over {seeds}, faint lines single "
+    "seeds.",
     empty="no trained cell has a training log",
     options=CurveOptions,
 )

@@ -7,7 +7,7 @@ import numpy as np
 from lexigraft.report import drawing
 from lexigraft.report.drawing import Figure, Look
 from lexigraft.report.frame import StudyResults
-from lexigraft.report.items import Item, Options, TokenizerNames, figure
+from lexigraft.report.items import Options, TokenizerNames, figure
 from lexigraft.report.names import metric
 from lexigraft.report.tables.tokenizers import LENGTH, NOTHING, compared_tokenizers
 
@@ -21,18 +21,13 @@ class LengthOptions(Options):
     metrics: tuple[_Measure, ...] = ()
 
 
-def _caption(item: Item) -> str:
-    if (measure := (*item.metrics, LENGTH)[0]) != LENGTH:
-        title = metric(measure).title
-        return f"{title[:1].upper()}{title[1:]}: each tokenizer on the same sentences."
-    return (
-        "Tokens that each tokenizer needs for a sentence, by language. Averages over the same "
-        "sentences in all languages that have translations. Each token takes one generation step "
-        "and one context position."
-    )
-
-
-@figure(title="Tokens per sentence", caption=_caption, empty=NOTHING, options=LengthOptions)
+@figure(
+    title="Tokens per sentence",
+    caption="Tokens that each tokenizer needs for a sentence, by language, or another measure of "
+    "length. Averages over the same sentences in all languages that have translations.",
+    empty=NOTHING,
+    options=LengthOptions,
+)
 def tokens_per_sentence(study: StudyResults, look: Look) -> Figure | None:
     """A row per language, a marker per tokenizer: the item's metric, or tokens per sentence."""
     wide = compared_tokenizers(study)
