@@ -7,7 +7,7 @@ search, so equal prompts have equal outputs; known outputs are reused from earli
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,21 @@ def predict_and_score(
         "beams": getattr(settings, "beams", 1),
         "beyond_context": getattr(settings, "beyond_context", False),
     }
-    identity = f"{model_digest(job, model)} {json.dumps(decoding)}"
-    keys = [_digest(f"{identity} {prompt}") for prompt in prompts]
+    # The version of transformers is in every record.
+    engine = model.name if isinstance(model, VllmModel) else "transformers"
+    paths = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
+    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, paths))]
+    identity = json.dumps([checksums, job.get("versions"), str(model.dtype), engine, decoding])
+    keys = [hashlib.sha256(f"{identity} {prompt}".encode()).hexdigest()[:16] for prompt in prompts]
     new = new_token_ids(job["inputs"]["tokenizer"])
     texts = dict(zip(keys, prompts, strict=True))
-    reused = {}
-    if getattr(settings, "redraw", True):
-        reused = {key: row for key, row in _earlier_outputs(job) if key in texts}
-        logger.info("%d of %d prompts are reused", len(reused), len(texts))
+    reused: dict[str, Row] = {}
+    for number in range(job["run"] if getattr(settings, "redraw", True) else 0):
+        run = Path(job["outputs"]["folder"]).with_name(f"run-{number}")
+        for row in read_jsonl(run / PREDICTIONS):
+            if row.get("generation") in texts:
+                reused[row["generation"]] = {name: row[name] for name in _GENERATED}
+    logger.info("%d of %d prompts are reused", len(reused), len(texts))
     generated = generate(
         model,
         tokenizer,
@@ -114,31 +121,6 @@ def predict_and_score(
         "reused_outputs": sum(row.get("reused", False) for row in rows),
         "precision": str(model.dtype).removeprefix("torch."),
         "device": model.device.type,
-        "engine": _engine(model),
+        "engine": engine,
     }
     return Measurement(metrics, details)
-
-
-def model_digest(job: dict[str, Any], model: PreTrainedModel | VllmModel) -> str:
-    """Digest of what determines a model's answers, apart from the questions and settings."""
-    paths = [job["inputs"].get(name) for name in ("cell", "source", "tokenizer")]
-    checksums = [input_checksum(path) for path in dict.fromkeys(filter(None, paths))]
-    return _digest(json.dumps([checksums, job.get("versions"), str(model.dtype), _engine(model)]))
-
-
-def _engine(model: PreTrainedModel | VllmModel) -> str:
-    """The engine: transformers, whose version is in every record, or vLLM with its version."""
-    return model.name if isinstance(model, VllmModel) else "transformers"
-
-
-def _earlier_outputs(job: dict[str, Any]) -> Iterator[tuple[str, Row]]:
-    """`generation` -> output, for the runs of this task with a lower number."""
-    folder = Path(job["outputs"]["folder"])
-    for number in range(job["run"]):
-        for row in read_jsonl(folder.with_name(f"run-{number}") / PREDICTIONS):
-            if "generation" in row:
-                yield row["generation"], {name: row[name] for name in _GENERATED}
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

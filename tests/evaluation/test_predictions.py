@@ -49,7 +49,7 @@ def test_a_prompt_of_several_runs_is_generated_once(cell_job, generated, monkeyp
     apart = cell_job(translation={"runs": 4, **SHARED})
     apart["outputs"] = {"folder": job["outputs"]["folder"] + "-apart"}
     with monkeypatch.context() as patch:
-        patch.setattr("lexigraft.evaluation.predictions._earlier_outputs", lambda *_: iter(()))
+        patch.setattr("lexigraft.evaluation.predictions.read_jsonl", lambda *_: [])
         evaluate_cell(apart)
     assert len(generated) - n_generated == 12
     all_generated = runs(apart)

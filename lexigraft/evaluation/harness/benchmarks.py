@@ -94,9 +94,8 @@ def load_task(name: str, folder: str) -> TaskDict:
 
 def data_sets_of(names: Collection[str], folder: str) -> dict[str, list[HubAsset]]:
     """Name of each task in a folder (see `load_task`) -> the data sets of its definition."""
-    manager = _manager_of(names, folder)
-
-    def data_sets(name: str) -> list[HubAsset]:
+    manager, assets_of = _manager_of(names, folder), {}
+    for name in names:
         assets: dict[HubAsset, None] = {}
         remaining = [name]
         while remaining:
@@ -112,9 +111,8 @@ def data_sets_of(names: Collection[str], folder: str) -> dict[str, list[HubAsset
                 files = options.get("data_files") or {}
                 patterns = tuple(files.values()) if isinstance(files, Mapping) else ()
                 assets[HubAsset("data set", path, options.get("revision"), patterns)] = None
-        return list(assets)
-
-    return {name: data_sets(name) for name in names}
+        assets_of[name] = list(assets)
+    return assets_of
 
 
 def _manager_of(names: Collection[str], folder: str) -> TaskManager:
