@@ -115,7 +115,8 @@ def run_jobs(job: Job) -> list[Job]:
             folder = f"{records}/{name}/run-{run}"
             files = {"record": "record.json", "predictions": "predictions.jsonl"}
             outputs = {key: f"{folder}/{file}" for key, file in files.items()} | {"folder": folder}
-            seed = [*task["seed"], run]
+            redraws = task["settings"].get("redraw", True)
+            seed = [*task["seed"], run if redraws else 0]
             of_run = {"outputs": outputs, "task": name, "run": run, "seed": seed}
             runs.append(of_cell | of_task | of_run)
     return runs

@@ -18,12 +18,7 @@ from lexigraft.corpus.mixture import MEASURED, read_part
 from lexigraft.corpus.sampling import StreamSample
 from lexigraft.errors import UserError
 from lexigraft.evaluation.task_kinds import TRANSLATIONS
-from lexigraft.evaluation.texts import (
-    group_rows,
-    member_sentences,
-    new_token_ids,
-    task_rows,
-)
+from lexigraft.evaluation.texts import group_rows, member_sentences, new_token_ids, task_rows
 from lexigraft.inference.text_encoding import tokenize
 from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.model import open_tokenizer

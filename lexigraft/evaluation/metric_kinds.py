@@ -96,7 +96,7 @@ def check_pairs(predictions: Sequence[str], references: Sequence[str]) -> None:
 
 def scorers_of(settings: Any, language: str | None) -> dict[str, Scorer]:
     """The scorers of the metrics that the settings of a task name, for texts in a language."""
-    metrics = [text_metrics()[name] for name in settings.metrics]
+    metrics = map(METRICS.get, settings.metrics)
     return {metric.name: metric.scorer(settings, language) for metric in metrics if metric.scorer}
 
 

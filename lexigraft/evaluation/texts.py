@@ -75,11 +75,6 @@ def draw(rows: list[Item], count: int | None, job: dict[str, Any], what: str) ->
     return [rows[index] for index in sorted(chosen.tolist())]
 
 
-def of_first_run(job: dict[str, Any]) -> dict[str, Any]:
-    """A job that draws what the first run draws."""
-    return job | {"seed": [*job["seed"][:-1], 0]}
-
-
 def examples_and_tests(
     job: dict[str, Any],
     tests: list[Row],

@@ -42,8 +42,8 @@ def main() -> None:
     spec.loader.exec_module(kind)
     rows = [json.loads(line) for line in sys.stdin.buffer]
     activity = f"{job['checkpoint']} cannot be loaded"
-    name = Path(job["kind"]).stem
-    with tqdm(total=len(rows), desc=name, unit="text", mininterval=5) as progress:
+    title = Path(job["kind"]).stem
+    with tqdm(total=len(rows), desc=title, unit="text", mininterval=5) as progress:
         try:
             model, missing = kind.load(job)
             if missing:  # packages initialize them at random, with a warning

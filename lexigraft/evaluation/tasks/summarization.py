@@ -43,15 +43,9 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """
     from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, summarization_frame
-    from lexigraft.evaluation.texts import (
-        draw,
-        examples_and_tests,
-        of_first_run,
-        read_own_or_corpus_tests,
-    )
+    from lexigraft.evaluation.texts import draw, examples_and_tests, read_own_or_corpus_tests
 
     settings = read_settings(SummarizationSettings, job)
-    job = job if settings.redraw else of_first_run(job)
     scorers = scorers_of(settings, job["language"])
     pairs = read_own_or_corpus_tests(job, ARTICLES)
     examples, tests = examples_and_tests(
