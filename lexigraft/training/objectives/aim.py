@@ -227,7 +227,7 @@ def influence_difference(
 
 
 class _ReachedAttention(Exception):
-    """Raised, with what was recorded, to leave a layer as soon as its attention is reached."""
+    """Raised, with what was recorded, to leave a model as soon as an attention is reached."""
 
 
 def _attention_of(model: "PreTrainedModel", count: int, inputs: dict[str, Any]) -> _Attention:
@@ -235,50 +235,34 @@ def _attention_of(model: "PreTrainedModel", count: int, inputs: dict[str, Any]) 
 
     Raises a UserError if the layer does not look up its attention in transformers' registry.
     """
-    from torch.nn import ModuleList
     from transformers import AttentionInterface
 
     from lexigraft.training.trainable import decoder_layers
 
-    stack = decoder_layers(model)
-    layer: Any = stack[count - 1]
+    layer: Any = decoder_layers(model)[count - 1]
     modules = [module for module in layer.modules() if hasattr(module, "layer_idx")]
-    config = next((module.config for module in modules if hasattr(module, "config")), None)
-    if config is None:
-        raise UserError(
-            f"aim: {type(layer).__name__} does not return its attention; use objective alm instead"
-        )
-    recorded: list[_Attention] = []
+    config = next((module.config for module in modules if hasattr(module, "config")), model.config)
+    previous = config._attn_implementation, getattr(layer, "gradient_checkpointing", False)
 
     def stop(module, query, key, value, mask, scaling=None, softcap=None, **options):
         scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
         window = options.get("sliding_window")
         raise _ReachedAttention(_Attention(query, key, value, scaling, softcap, window))
 
-    def record(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        # Without gradient checkpointing, as what is recorded is not recomputed.
-        previous = config._attn_implementation, getattr(layer, "gradient_checkpointing", False)
-        config._attn_implementation, layer.gradient_checkpointing = _RECORDING, False
-        try:
-            layer.forward(*arguments, **named)
-        except _ReachedAttention as reached:
-            recorded.extend(reached.args)
-        finally:
-            config._attn_implementation, layer.gradient_checkpointing = previous
+    def look_up_stop(*_: Any) -> None:  # in this layer, not in earlier ones
+        config._attn_implementation = _RECORDING
 
-    [(owner, name)] = [
-        (module, name)
-        for module in model.modules()
-        for name, child in module.named_children()
-        if child is stack
-    ]
     AttentionInterface.register(_RECORDING, stop)
-    hook = layer.register_forward_pre_hook(record, with_kwargs=True)
-    setattr(owner, name, ModuleList(list(stack)[:count]))
+    hook = layer.register_forward_pre_hook(look_up_stop)
+    layer.gradient_checkpointing = False  # as what is recorded is not recomputed
     try:
         model.base_model(**inputs, use_cache=False)
+    except _ReachedAttention as reached:
+        [attention] = reached.args
+        return attention
     finally:
-        setattr(owner, name, stack)
         hook.remove()
-    [attention] = recorded
-    return attention
+        config._attn_implementation, layer.gradient_checkpointing = previous
+    raise UserError(
+        f"aim: {type(layer).__name__} does not return its attention; use objective alm instead"
+    )
