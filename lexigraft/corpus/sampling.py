@@ -5,7 +5,6 @@ the item's name and the seed. A repeated item therefore has no higher probabilit
 twice, and items outside the sample are not stored. `seed` are the names that seed a draw.
 """
 
-import heapq
 import json
 import os
 import tempfile
@@ -119,38 +118,35 @@ class StreamSample(Generic[Item]):
     def __init__(self, size: int | None, seed: tuple[str | int, ...]):
         self.size = size
         self._rank = _keyed_hash(seed)
+        # hash -> score, position in the stream, item; in random order once it is `_cut`
+        self._sample: dict[int, tuple[float, int, Item]] = {}
         self._seen = 0
-        self._sample: dict[int, tuple[int, Item]] = {}  # hash -> position in the stream, item
-        # A heap of (score, negated hash) of the items; the first one is replaced next.
-        self._worst: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
-        return len(self._sample)
+        return len(self._cut())
 
     def add(self, item: Item, name: str, score: float = 0.0) -> None:
         """Add the item to the sample if its hash is among the smallest; `name` identifies it.
 
         Items with the highest `score` are preferred; among equal scores the sample is random.
         """
-        rank = self._rank(name)
         self._seen += 1
-        if rank in self._sample:
-            return
-        if self.size is None or len(self._sample) < self.size:
-            heapq.heappush(self._worst, (score, -rank))
-        elif self._worst and (score, -rank) > self._worst[0]:
-            del self._sample[-heapq.heapreplace(self._worst, (score, -rank))[1]]
-        else:
-            return
-        self._sample[rank] = (self._seen, item)
+        self._sample.setdefault(self._rank(name), (score, self._seen, item))
+        if self.size is not None and len(self._sample) > 2 * self.size + _SLACK:
+            self._cut()
 
     def ordered(self) -> list[Item]:
         """The sample in the order of the stream."""
-        return [item for _, item in sorted(self._sample.values(), key=lambda entry: entry[0])]
+        return [item for _, _, item in sorted(self._cut().values(), key=lambda entry: entry[1])]
 
     def shuffled(self) -> list[Item]:
         """The sample in random order."""
-        return [self._sample[rank][1] for rank in sorted(self._sample)]
+        return [entry[2] for entry in self._cut().values()]
+
+    def _cut(self) -> dict[int, tuple[float, int, Item]]:
+        best = sorted(self._sample, key=lambda rank: (-self._sample[rank][0], rank))[: self.size]
+        self._sample = {rank: self._sample[rank] for rank in sorted(best)}
+        return self._sample
 
 
 class StoredSample:

@@ -29,12 +29,7 @@ from lexigraft.source.sentencepiece import (
 from lexigraft.source.tokenizer import tokenizer_family
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.marks import cuts_at_marks
-from lexigraft.vocabulary.token_bytes import (
-    lost_text,
-    special_ids,
-    token_bytes,
-    unreachable_by_merges,
-)
+from lexigraft.vocabulary.token_bytes import lost_text, special_ids, token_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -62,11 +57,8 @@ def store_vocabulary(
     new_ids = {token["id"] for token in description["new_tokens"]}
     facts: dict[str, Any] = {"new_tokens": len(new_ids)}
     if description["mode"] != "replace":
-        for name in ("new_merges", "marks", "rows_saved"):
-            if name in description:
-                facts[name] = description[name]
-        if new_ids:
-            facts["reachable_share"] = 1 - description["unreachable"] / len(new_ids)
+        names = {"new_merges", "marks", "rows_saved"} & description.keys()
+        facts |= {name: description[name] for name in sorted(names)}
         if english:
             segmentations = (
                 map(each.convert_ids_to_tokens, chain.from_iterable(encoded_batches(each, english)))
@@ -209,8 +201,7 @@ def describe_vocabulary(
 
     `mode` is `expand`, `prune` or `replace`, `new_ids` are the target's tokens that the source
     lacks. `marks` is `apart` if the pre-tokenizer splits letters from their combining marks,
-    `unreachable` the number of new tokens that no text produces, `superwords` that of tokens that
-    span several words.
+    `superwords` the number of tokens that span several words.
     """
     bytes_of_ids, size = token_bytes(target_tokenizer), len(target_tokenizer.get_vocab())
     tokens = target_tokenizer.convert_ids_to_tokens(list(new_ids))
@@ -223,7 +214,6 @@ def describe_vocabulary(
         is_apart = cuts_at_marks(target_tokenizer.backend_tokenizer)
         facts |= {"merges": merges, "marks": "apart" if is_apart else "joined", **sizes}
         facts["new_merges"] = n_after - n_before
-        facts["unreachable"] = len(unreachable_by_merges(target_tokenizer, tokens))
     elif mode == "prune":
         facts["source_size"] = sizes["source_size"]
     else:

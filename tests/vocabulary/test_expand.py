@@ -196,7 +196,7 @@ def test_the_description_lists_every_new_token_as_text(expansions):
         "expand", source, target, new_token_ids(source, target), "continued"
     )
     assert (described["source_size"], described["size"]) == (49_152, 49_152 + K)
-    assert described["unreachable"] == 0 and described["new_merges"] >= K
+    assert described["new_merges"] >= K
     texts = [token["text"] for token in described["new_tokens"]]
     assert [token["id"] for token in described["new_tokens"]] == new_token_ids(source, target)
     assert "\\xe0\\xb0" in texts and "ర" in texts
