@@ -4,8 +4,9 @@ A model's fields define a key of the config completely: its type, bounds, defaul
 tables of `config/README.md` and error messages are generated from them.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -14,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PlainValidator,
     Tag,
     TypeAdapter,
     ValidationError,
@@ -94,22 +96,45 @@ def optional(description: str, **bounds: Any) -> Any:
     return Field(None, description=description, json_schema_extra=_LEFT_OUT, **bounds)
 
 
-def chosen_by(key: str, message: str, **variants: str) -> Discriminator:
-    """Select a model for a mapping by the value of its `key`: the tag is `@` and that value.
+def one_of(
+    models: Sequence[type[Settings]], choose: Callable[[Mapping[str, Any]], type[Settings]]
+) -> Any:
+    """The type of a mapping that is validated as the model that `choose` returns for it.
 
-    `message` is the error if the key is missing or matches no model. `variants` maps another key to
-    the tag of the model to select if a mapping has that key in addition to `key`.
+    `choose` raises a ValueError if no model fits. The schema for editors has all `models`.
     """
 
-    def tag(value: Any) -> str | None:
-        if not isinstance(value, Mapping | BaseModel):
-            return None
-        entry = value if isinstance(value, Mapping) else vars(value)
-        name = entry.get(key)
-        tags = (tag for key, tag in variants.items() if key in entry and tag.startswith(f"{name}"))
-        return f"@{next(tags, name)}"
+    def check(value: Any) -> Settings:
+        if isinstance(value, Settings):
+            return value
+        return checked(choose(value if isinstance(value, Mapping) else {}), value)
 
-    return Discriminator(tag, custom_error_type="none_of_them", custom_error_message=message)
+    schema = reduce(or_, models)
+    return Annotated[Settings, PlainValidator(check, json_schema_input_type=schema)]
+
+
+def one_of_kinds(models: Callable[[], Sequence[type[Settings]]]) -> Any:
+    """The type of a mapping whose `kind` names its model; `models` may change later."""
+
+    def choose(value: Mapping[str, Any]) -> type[Settings]:
+        named = {get_args(model.model_fields["kind"].annotation)[0]: model for model in models()}
+        if value.get("kind") not in named:
+            *others, last = named
+            raise ValueError(f"needs a kind: {', '.join(others)} or {last}, with its keys")
+        return named[value["kind"]]
+
+    return one_of(models(), choose)
+
+
+def checked(model: type[Model], value: Any) -> Model:
+    """Validate a part of settings, within their validation; raises an error for the whole."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        path, reason = outermost_error(error, model)
+    if path:
+        raise KeyedError(path.removeprefix("."), reason)
+    raise ValueError(reason)
 
 
 def by_shape(message: str) -> Discriminator:

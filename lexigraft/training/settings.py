@@ -11,7 +11,6 @@ from pydantic import (
     Field,
     Strict,
     Tag,
-    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
@@ -21,8 +20,8 @@ from lexigraft.settings import (
     KeyedError,
     Settings,
     by_shape,
+    checked,
     optional,
-    outermost_error,
     validate,
 )
 from lexigraft.training.registry import objective, objectives
@@ -218,15 +217,7 @@ class Phase(Settings):
                 reason = f"only objective {other} takes this key; remove '{key}'"
                 raise KeyedError(key, reason)
         model: type[Phase] = objective(name).phase
-        if model is Phase:
-            return handler(value)
-        try:
-            return model.model_validate(value)
-        except ValidationError as error:
-            path, reason = outermost_error(error, model)
-            if not path:
-                raise ValueError(reason) from None
-            raise KeyedError(path.removeprefix("."), reason) from None
+        return handler(value) if model is Phase else checked(model, value)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> Any:

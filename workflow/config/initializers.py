@@ -1,25 +1,16 @@
 """Initializers, and the vectors of tokens that they read."""
 
-from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds
+from lexigraft.auxiliary.registry import auxiliary_kinds
 from lexigraft.corpus.mixture import AmountForCell, text_amount_field
 from lexigraft.setting_types import Name
-from lexigraft.settings import Settings, default, optional, required
-from workflow.config.texts import Chosen, Unique
+from lexigraft.settings import Settings, default, one_of_kinds, optional, required
+from workflow.config.texts import Unique
 
-
-def auxiliary_model() -> Any:
-    """The model of an entry of `auxiliary.yaml`: one of the kinds, with those of plug-ins."""
-    return _one_of(*auxiliary_kinds())
-
-
-@cache
-def _one_of(*kinds: type[AuxiliaryKind]) -> Any:
-    return Chosen[kinds]  # type: ignore[valid-type]  # the members are known at run time
+Auxiliary: Any = one_of_kinds(auxiliary_kinds)
 
 
 def _by_role(auxiliary: Any) -> Any:

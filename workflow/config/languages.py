@@ -1,16 +1,15 @@
 """Languages: their texts, samples to train on, models and groups."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from lexigraft.cells import differ_in_case
 from lexigraft.setting_types import LocalPath, Name, Revision, Whole, Words
-from lexigraft.settings import KeyedError, Settings, default, optional, required
+from lexigraft.settings import KeyedError, Settings, default, one_of_kinds, optional, required
 from workflow.config.sources import Place
 from workflow.config.texts import (
     Articles,
-    Chosen,
     Code,
     Pairs,
     RatedPairs,
@@ -86,7 +85,10 @@ class AnsweredSamples(Settings):
     batch_size: Whole | None = default(None, "most prompts at once. `null`: as many as fit")
 
 
-Samples = Chosen[ParallelSamples, QuestionSamples, AnsweredSamples]
+if TYPE_CHECKING:
+    Samples = ParallelSamples | QuestionSamples | AnsweredSamples
+else:
+    Samples = one_of_kinds(lambda: [ParallelSamples, QuestionSamples, AnsweredSamples])
 
 
 class Group(Settings):

@@ -14,11 +14,11 @@ from lexigraft.cells import NAME, differ_in_case
 from lexigraft.errors import UserError, refuse_secret, unknown
 from lexigraft.plugins import load_plugins
 from lexigraft.report.items import Item, check_items, records_read
-from lexigraft.settings import Settings, plain, validate
+from lexigraft.settings import plain, validate
 from lexigraft.training.settings import Strategy
 from lexigraft.yaml_files import read_yaml
 from workflow.config.checks import RESERVED, check_study
-from workflow.config.initializers import InitializerConfig, auxiliary_model
+from workflow.config.initializers import Auxiliary, InitializerConfig
 from workflow.config.languages import LanguageConfig
 from workflow.config.sources import (
     CorpusConfig,
@@ -45,7 +45,7 @@ REGISTRIES: dict[str, Any] = {
     "files": FileConfig,
     "languages": LanguageConfig,
     "vocabularies": Vocabulary,
-    "auxiliary": auxiliary_model(),
+    "auxiliary": Auxiliary,
     "initializers": InitializerConfig,
     "strategies": Strategy,
     "tasks": AnyTask,
@@ -260,11 +260,10 @@ def read_entries(
             f"{kind}: '{pair[0]}' and '{pair[1]}' differ only in case, so they "
             "would share one folder on some file systems; rename one of them"
         )
-    model = auxiliary_model() if kind == "auxiliary" else REGISTRIES[kind]  # with plug-ins
 
-    def validated(name: str, own: Mapping[str, Any]) -> Settings:
-        entry: Settings = validate(model, _with_base(kind, name, registry, own), f"{kind}.{name}")
-        return entry
+    def validated(name: str, own: Mapping[str, Any]) -> Any:
+        entry = _with_base(kind, name, registry, own)
+        return validate(REGISTRIES[kind], entry, f"{kind}.{name}")
 
     entries = {name: validated(name, {}) for name in registry}
     for name in own:

@@ -3,14 +3,12 @@
 The keys of each kind are checked by its file in the library.
 """
 
-from functools import reduce
-from operator import or_
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
     ConfigDict,
-    Discriminator,
     Field,
     StringConstraints,
     Tag,
@@ -22,7 +20,7 @@ from lexigraft.errors import suggestion
 from lexigraft.evaluation.learned.checkpoint import learned_kinds
 from lexigraft.evaluation.task_kinds import kinds, task_kind
 from lexigraft.setting_types import Name, Positive, Revision, Whole, Words
-from lexigraft.settings import Settings, by_shape, default, optional, required
+from lexigraft.settings import Settings, by_shape, default, one_of, optional, required
 from workflow.config.sources import Megabytes, Place
 from workflow.config.texts import CalledCodes, Codes, Repair, Rows, text_of
 
@@ -167,20 +165,14 @@ _BY_ROWS: dict[str | None, type[Task]] = {
 }
 
 
-def _tag(value: Any) -> str:
-    name = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    model = Task
-    if name in kinds():
-        kind = task_kind(name)
-        model = _BENCHMARK if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
-    return f"@{model.__name__}"
+def _choose(value: Mapping[str, Any]) -> type[Task]:
+    if value.get("kind") not in kinds():
+        return Task
+    kind = task_kind(value["kind"])
+    return _BENCHMARK if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
 
 
-_MODELS: dict[type[Task], None] = dict.fromkeys([Task, _BENCHMARK, *_BY_ROWS.values()])
-AnyTask: Any = Annotated[
-    reduce(or_, (Annotated[model, Tag(f"@{model.__name__}")] for model in _MODELS)),
-    Discriminator(_tag),
-]
+AnyTask: Any = one_of([*dict.fromkeys([Task, _BENCHMARK, *_BY_ROWS.values()])], _choose)
 
 
 # ---- learned metrics ---------------------------------------------------------------------------

@@ -4,26 +4,14 @@ A text names its `loader`, which determines its other keys (`lexigraft.corpus.lo
 """
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import or_
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    StringConstraints,
-    Tag,
-    ValidationError,
-    create_model,
-    model_validator,
-)
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, Tag, create_model
 
-from lexigraft.corpus.loader import find_loader, loaders, registered_loaders
+from lexigraft.corpus.loader import loaders
 from lexigraft.evaluation.unspaced_scripts import LONG_CODES
-from lexigraft.settings import Settings, by_shape, chosen_by, outermost_error
+from lexigraft.settings import Settings, by_shape, one_of, required
 
 CODE = "[a-z]{2,3}"
 
@@ -55,41 +43,19 @@ CalledCodes = Annotated[
 ]
 
 
-if TYPE_CHECKING:
-    from typing import Union as Chosen
-else:
-
-    class Chosen:
-        """One of several models, by its `loader` or `kind`: `Chosen[FastText, Glove]`.
-
-        The keys of models without such a key are added to each of the others.
-        """
-
-        def __class_getitem__(cls, models: tuple[type[Settings], ...]) -> Any:
-            keys = [{"loader", "kind"} & model.model_fields.keys() for model in models]
-            shared = tuple(model for model, found in zip(models, keys, strict=True) if not found)
-            (key,) = keys[-1]
-            names, tagged = [], []
-            for model in models[len(shared) :]:
-                (name,) = get_args(model.model_fields[key].annotation)
-                names.append(name)
-                tag = f"@{name}-configs" if "source_config" in model.model_fields else f"@{name}"
-                own = create_model(model.__name__, __base__=(model, *shared)) if shared else model
-                tagged.append(Annotated[own, Tag(tag)])
-            *others, last = dict.fromkeys(names)
-            message = f"needs a {key}: {', '.join(others)} or {last}, with its keys"
-            twice = {"source_config": "datasets-configs"} if len({*names}) < len(names) else {}
-            return Annotated[reduce(or_, tagged), chosen_by(key, message, **twice)]
-
-
 class CorpusText(Settings):
     """The texts of a language in a large corpus on the hub."""
 
     loader: Literal["corpus"]
-    corpus: str = Field(description="a name of corpora.yaml")
-    code: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]+$")] = Field(
-        description="what the corpus calls the language"
-    )
+    corpus: str = required("a name of corpora.yaml")
+    code: str = required("what the corpus calls the language", pattern="^[A-Za-z0-9_-]+$")
+
+
+class RegisteredText(Settings):
+    """A text of a loader from outside of the library, for the schemas."""
+
+    model_config = ConfigDict(extra="allow")
+    loader: str = Field(json_schema_extra={"not": {"enum": [*loaders()]}})
 
 
 def text_of(
@@ -99,45 +65,31 @@ def text_of(
 
     `more` are models of texts that no loader reads. `keys` has keys that all texts have in
     addition. Without `packages`, loaders of text in packages are left out.
-
-    The models of the library's loaders are part of the schemas; a loader that is registered later
-    is looked up when a study is validated.
     """
-    found = [loader for loader in loaders().values() if packages or not loader.needs_package]
-    models = [*dict.fromkeys(model for loader in found for model in getattr(loader, use)), *more]
-    union = Chosen[(*([keys] if keys else []), *models)]  # type: ignore[valid-type,misc]
-    members, by_loader = get_args(union)
-    known = sorted({get_args(model.model_fields["loader"].annotation)[0] for model in models})
 
-    class RegisteredText(keys or Settings):  # type: ignore[misc,valid-type]
-        """A text of a loader from outside of the library."""
+    def models() -> dict[str, list[type[Settings]]]:
+        """The models of each loader, with those of plug-ins."""
+        named = {
+            name: [with_keys(model) for model in getattr(loader, use)]
+            for name, loader in loaders().items()
+            if getattr(loader, use) and (packages or not loader.needs_package)
+        }
+        return named | {get_args(m.model_fields["loader"].annotation)[0]: [m] for m in more}
 
-        model_config = ConfigDict(extra="allow")
-        loader: str = Field(json_schema_extra={"not": {"enum": known}})
+    @cache
+    def with_keys(model: type[Settings]) -> type[Settings]:
+        return create_model(model.__name__, __base__=(model, keys)) if keys else model
 
-        @model_validator(mode="after")
-        def check_keys(self) -> Any:
-            models, problem = getattr(find_loader(self.loader), use), None
-            for model in models:
-                try:
-                    model.model_validate({"loader": self.loader, **(self.model_extra or {})})
-                    return self
-                except ValidationError as error:
-                    problem = problem or outermost_error(error, model)
-            if problem is None:
-                raise ValueError(f"the loader '{self.loader}' does not read such texts")
-            raise ValueError(": ".join(problem).removeprefix("."))
+    def choose(value: Mapping[str, Any]) -> type[Settings]:
+        named = models()
+        if value.get("loader") not in named:
+            *others, last = named
+            raise ValueError(f"needs a loader: {', '.join(others)} or {last}, with its keys")
+        fitting = named[value["loader"]]
+        return next((m for m in fitting if value.keys() <= m.model_fields.keys()), fitting[0])
 
-    def tag(value: Any) -> str | None:
-        given = value if isinstance(value, Mapping) else vars(value) if value else {}
-        if isinstance(value, Mapping | BaseModel) and given.get("loader") in registered_loaders():
-            return "@registered"
-        return by_loader.discriminator(value)
-
-    registered = Annotated[RegisteredText, Tag("@registered")]
-    message = by_loader.custom_error_message
-    chosen = Discriminator(tag, custom_error_type="none_of_them", custom_error_message=message)
-    return Annotated[members | registered, chosen]
+    listed = [model for of_loader in models().values() for model in of_loader]
+    return one_of([*dict.fromkeys(listed), with_keys(RegisteredText)], choose)
 
 
 if TYPE_CHECKING:

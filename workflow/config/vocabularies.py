@@ -1,12 +1,13 @@
 """Vocabularies: how the source's tokenizer is modified or replaced."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from lexigraft.corpus.mixture import TextAmount, text_amount_field
 from lexigraft.setting_types import Name, Revision, Whole, Words
-from lexigraft.settings import KeyedError, Settings, chosen_by, default, optional, required
+from lexigraft.settings import KeyedError, Settings, default, one_of, optional, required
 from workflow.config.sources import Place
 
 
@@ -159,19 +160,27 @@ class ModelReplacement(VocabularyConfig):
 
 
 TAKEN = TakenReplacement | ModelReplacement  # the tokenizer of another model
-Vocabulary = Annotated[
-    Annotated[Expansion, Tag("@expand")]
-    | Annotated[Pruning, Tag("@prune")]
-    | Annotated[TrainedReplacement, Tag("@replace-trained")]
-    | Annotated[TakenReplacement, Tag("@replace-taken")]
-    | Annotated[ModelReplacement, Tag("@replace-model")],
-    chosen_by(
-        "mode",
+
+
+def _choose(value: Mapping[str, Any]) -> type[VocabularyConfig]:
+    mode = value.get("mode")
+    if mode in ("expand", "prune"):
+        return Expansion if mode == "expand" else Pruning
+    models: dict[str, type[VocabularyConfig]] = {
+        "family": TrainedReplacement,
+        "size": TrainedReplacement,
+        "tokenizer": TakenReplacement,
+        "plm": ModelReplacement,
+    }
+    for key, model in models.items() if mode == "replace" else ():
+        if key in value:
+            return model
+    raise ValueError(
         "needs mode: expand with new_tokens; or mode: prune; or mode: replace with family and "
-        "size, with tokenizer, or with plm",
-        family="replace-trained",
-        size="replace-trained",
-        tokenizer="replace-taken",
-        plm="replace-model",
-    ),
-]
+        "size, with tokenizer, or with plm"
+    )
+
+
+Vocabulary: Any = one_of(
+    [Expansion, Pruning, TrainedReplacement, TakenReplacement, ModelReplacement], _choose
+)

@@ -20,7 +20,7 @@ def initialization(study: Study, wildcards: Wildcards) -> Output | list[str]:
 def start(study: Study, wildcards: Wildcards) -> Output | list[str]:
     """The cell that this one continues."""
     after = study.strategies[wildcards["strategy"]].after
-    return output(study, "train", wildcards | {"strategy": after}) if after else []
+    return output(study, "train", {**wildcards, "strategy": after}) if after else []
 
 
 def samples(study: Study, wildcards: Wildcards) -> dict[str, Output]:
