@@ -131,6 +131,11 @@ def _samples(study: Study, wildcards: Wildcards) -> Any:
     return study.languages[wildcards["language"]].samples[wildcards["samples"]]
 
 
+def example_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
+    """One part of the examples of a task."""
+    return study.example_settings(wildcards["task"], wildcards["part"])
+
+
 # ---- test sets ----------------------------------------------------------------------------------
 
 

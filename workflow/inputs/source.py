@@ -1,5 +1,6 @@
 """Stage 1, source: packages and the pretrained models that are adapted."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,9 @@ def package(study: Study, wildcards: Wildcards) -> Output | list[str]:
     return package_of(study, study.sources[wildcards["source"]])
 
 
-def memory(study: Study, wildcards: Wildcards, key: str) -> int:
+def memory(study: Study, key: str) -> Callable[[Any], int]:
     """Megabytes for a job with a source: a key of the `resources` of its entry."""
-    megabytes: int = getattr(study.sources[wildcards["source"]].resources, key)
-    return megabytes
+    return lambda wildcards: getattr(study.sources[wildcards.source].resources, key)
 
 
 def tokenizer_of(study: Study, wildcards: Wildcards) -> Output | list[str]:

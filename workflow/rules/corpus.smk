@@ -96,9 +96,7 @@ ruleorder: answer_samples > prepare_samples
 # that generate, a test set (test-en) or the examples in prompts (shots-en).
 rule prepare_examples:
     input:
-        files=local_files(
-            lambda wildcards: STUDY.example_settings(wildcards.task, wildcards.part)
-        ),
+        files=local_files(corpus.example_settings),
     output:
         card="<results>/examples/{task}/{part}/card.json",
     log:
@@ -111,9 +109,7 @@ rule prepare_examples:
         job=job(
             "prepare_examples",
             version=1,
-            settings=lambda wildcards: STUDY.example_settings(
-                wildcards.task, wildcards.part
-            ),
+            settings=corpus.example_settings,
         ),
     message:
         "Preparing the examples of {wildcards.task} ({wildcards.part})"

@@ -42,7 +42,7 @@ rule evaluate:
     log:
         "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.log",
     resources:
-        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
+        mem_mb=per_attempt(source.memory("evaluation_mb")),
         runtime=per_attempt(evaluation.minutes),
         gpu=1,
     params:
@@ -92,7 +92,7 @@ use rule evaluate as measure_speed with:
     # `workflow.cores` raises an error without --cores, as in `snakemake --report`.
     threads: lambda wildcards: workflow.resource_settings.cores or 1
     resources:
-        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "evaluation_mb")),
+        mem_mb=per_attempt(source.memory("evaluation_mb")),
         runtime=per_attempt(lambda wildcards: evaluation.minutes(wildcards, True)),
         gpu=1,
     params:
@@ -224,9 +224,7 @@ rule measure_alignment:
     log:
         "<logs>/evaluation/{source}/{language}/{vocabulary}/{initializer}/alignment/{fit}.log",
     resources:
-        mem_mb=per_attempt(
-            lambda wildcards: source.memory(wildcards, "initialization_mb")
-        ),
+        mem_mb=per_attempt(source.memory("initialization_mb")),
         runtime=per_attempt(20),
     params:
         job=job(

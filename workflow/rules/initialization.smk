@@ -18,9 +18,7 @@ rule initialize:
         "<logs>/initialization/{source}/{language}/{vocabulary}/{initializer}/{fit}.log",
     priority: 80
     resources:
-        mem_mb=per_attempt(
-            lambda wildcards: source.memory(wildcards, "initialization_mb")
-        ),
+        mem_mb=per_attempt(source.memory("initialization_mb")),
         runtime=per_attempt(30),
     params:
         job=job(
@@ -49,7 +47,7 @@ use rule initialize as learn_initialization with:
     wildcard_constraints:
         initializer=one_of(initialization.learning()),
     resources:
-        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "training_mb")),
+        mem_mb=per_attempt(source.memory("training_mb")),
         runtime=per_attempt(240),
         gpu=1,
     message:

@@ -54,7 +54,7 @@ rule export_cell:
     log:
         "<logs>/export/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}.log",
     resources:
-        mem_mb=per_attempt(lambda wildcards: source.memory(wildcards, "training_mb")),
+        mem_mb=per_attempt(source.memory("training_mb")),
         runtime=per_attempt(30),
     params:
         job=job("export_cell", version=1),
