@@ -388,16 +388,12 @@ def cost_text(title: str, costs: Mapping[str, JobCosts], device: str) -> str:
     return "\n".join([title, "", *aligned(rows), "", *notes])
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines of text; all columns but the first are right-aligned."""
+def aligned(rows: Sequence[Sequence[str]], numbers: bool = True) -> list[str]:
+    """The rows of a table as lines of text; `numbers` are right-aligned, from the second column."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    sides = (">" if numbers and column else "<" for column in range(len(widths)))
+    form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return [form.format(*row).rstrip() for row in rows]
 
 
 def _sum(estimated: float, most: float) -> str:

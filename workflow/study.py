@@ -59,17 +59,9 @@ def once(
 class Study:
     """The cells of a study, its entries by name, and what follows from them.
 
-    `workflow.config.registries.resolve` makes one. Revisions on the hub are replaced by the commits
-    that the results folder locks.
-
-    Parameters
-    ----------
-    settings
-        The study's own settings; its entries are in `entries`.
-    entries
-        Registry -> name -> entry, all validated.
-    titles
-        Registry -> name -> what reports show instead of the name.
+    `workflow.config.registries.resolve` makes one: of the `settings`, the validated `entries` (by
+    registry and name), and `titles`, what reports show instead of names. Revisions on the hub are
+    replaced by the commits that the results folder locks.
     """
 
     def __init__(

@@ -8,6 +8,7 @@ import typer
 from lexigraft.commands.doctor import check_machine
 from lexigraft.installation import PIPELINE
 from workflow.commands.studies import OWN, study_named
+from workflow.cost import aligned
 from workflow.jobs import jobs_of
 
 if TYPE_CHECKING:
@@ -80,9 +81,4 @@ def table(assets: "Iterable[CheckedAsset]") -> list[str]:
                 f"for {asset.readers}" + (f": {detail}" if detail else ""),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    )
-    return [line.rstrip() for line in lines]
+    return aligned(rows, numbers=False)

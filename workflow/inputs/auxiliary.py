@@ -72,11 +72,6 @@ def versions(study: Study, wildcards: Wildcards) -> dict[str, int]:
     return {f"auxiliary {entry.kind}": entry.version}
 
 
-def threads(study: Study, wildcards: Wildcards) -> int:
-    """Threads."""
-    return _entry(study, wildcards).cost.threads
-
-
 def memory(study: Study, wildcards: Wildcards) -> int:
     """Megabytes, including word vectors that are loaded completely."""
     cost = _entry(study, wildcards).cost

@@ -13,7 +13,7 @@ from lexigraft.settings import plain
 from workflow.cost import cost_model
 from workflow.inputs.corpus import task_inputs
 from workflow.inputs.rule import Output, Wildcards, output
-from workflow.inputs.source import package_of, sentence_encoder
+from workflow.inputs.source import sentence_encoder
 from workflow.study import Study, in_repository, once
 
 # Queues limit the time of a job; the next attempt goes on with the first incomplete run.
@@ -188,11 +188,6 @@ def _scored(study: Study, wildcards: Wildcards) -> Iterator[tuple[Output, str, d
 
 
 # ---- tokenizers and initializers, without a trained model ---------------------------------------
-
-
-def tokenizer_package(study: Study, wildcards: Wildcards) -> Output | list[str]:
-    """The package that contains a tokenizer of the registry."""
-    return package_of(study, study.tokenizers[wildcards["tokenizer"]])
 
 
 def alignment_encoder(study: Study, wildcards: Wildcards) -> dict[str, str] | None:

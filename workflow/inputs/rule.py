@@ -138,28 +138,13 @@ def describe_job(
     one text, since Snakemake compares strings as a whole, unlike the values of a dict or list.
     Paths are relative to the study's prefix, if it has one.
 
-    Every argument is a value, or a function of the wildcards; None is left out.
-
-    Parameters
-    ----------
-    version
-        The version of the results of this rule, raised when code changes them; None if the output
-        is pinned by a checksum.
-    settings
-        What to compute. The local files that they name become the input `files`.
-    inputs
-        Inputs whose path is not the folder of their card: single files in a folder, dictionaries by
-        name, and the user's files. They replace the rule's inputs of the same names. Of all other
-        inputs of the rule, the script gets the folders of their cards.
-    outputs
-        Folders that the job writes to, in addition to that of its card.
-    unlisted
-        Names of the rule's inputs that are left out, since its script finds them itself (ten
-        thousand paths do not fit on a command line) or `inputs` names them differently.
-    versions
-        Versions of the kinds that compute the output, such as an objective.
-    facts
-        What else the script reads, such as `seed`.
+    Every argument is a value, or a function of the wildcards; None is left out. `version` is that
+    of the rule's results, None if they are pinned by a checksum, and `versions` those of kinds that
+    compute them. `settings` say what to compute; local files that they name are the input `files`.
+    The script gets the folders of the rule's inputs. `inputs` replace those of the same names by
+    single files, dictionaries and the user's files; those in `unlisted` it finds itself (ten
+    thousand paths do not fit on a command line). `outputs` are folders in addition to that of the
+    card, and `facts` what else the script reads, such as `seed`.
     """
 
     # Snakemake does not compare parameters whose functions have an argument `input` or `output`.

@@ -16,11 +16,6 @@ def package_settings(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     return {"name": name, **plain(study.packages[name])}
 
 
-def package(study: Study, wildcards: Wildcards) -> Output | list[str]:
-    """The package that contains a source."""
-    return package_of(study, study.sources[wildcards["source"]])
-
-
 def memory(study: Study, key: str) -> Callable[[Any], int]:
     """Megabytes for a job with a source: a key of the `resources` of its entry."""
     return lambda wildcards: getattr(study.sources[wildcards.source].resources, key)

@@ -21,7 +21,7 @@ rule compute_vectors:
     log:
         "<logs>/auxiliary/{source}/{language}/{vocabulary}/{auxiliary}.log",
     priority: 85
-    threads: auxiliary.threads
+    threads: lambda wildcards: STUDY.auxiliary[wildcards.auxiliary].cost.threads
     resources:
         mem_mb=per_attempt(auxiliary.memory),
         runtime=per_attempt(auxiliary.minutes),

@@ -21,7 +21,7 @@ rule fetch_package:
 # Files of a source that is a folder are not inputs: every step compares them with its card.
 rule prepare_source:
     input:
-        package=source.package,
+        package=lambda wildcards: source.package_of(STUDY.sources[wildcards.source]),
         tokenizer_of=source.tokenizer_of,
     output:
         card="<results>/source/{source}/card.json",
