@@ -5,10 +5,9 @@ writes the schemas for editors (`workflow.config.schemas`).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from inspect import Parameter, signature
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -24,7 +23,21 @@ from workflow.config.registries import ROOT
 
 README = ROOT / "config" / "README.md"
 TABLE = re.compile(r"(<!-- table: (\S+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
-_KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+_KINDS = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "`true` or `false`",
+    "array": "list",
+    "object": "mapping",
+}
+_PLURALS = {"text": "texts", "mapping": "mappings", "whole number": "whole numbers"}
+_BOUNDS = {
+    "exclusiveMinimum": "above",
+    "minimum": "from",
+    "exclusiveMaximum": "below",
+    "maximum": "to",
+}
 
 
 def documented(text: str) -> str:
@@ -33,8 +46,8 @@ def documented(text: str) -> str:
 
     def fill(match: re.Match[str]) -> str:
         name = match[2]
-        rows = generated[name]() if name in generated else table(models()[name])
-        return f"{match[1]}{rows}{match[4]}"
+        text = generated[name]() if name in generated else table(models()[name])
+        return f"{match[1]}{text}{match[4]}"
 
     return TABLE.sub(fill, text)
 
@@ -49,17 +62,24 @@ def models(base: type[BaseModel] = Settings) -> dict[str, type[BaseModel]]:
 
 def table(model: type[BaseModel]) -> str:
     """A table with a row for each key: name, type and bounds, default, and meaning."""
+    return (
+        "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows(model)]) + "\n"
+    )
+
+
+def rows(model: type[BaseModel], prefix: str = "", only: Collection[str] = ()) -> Iterator[str]:
+    """The rows of such a table; `prefix` begins all keys, `only` are the keys that it has."""
     passed_on: Mapping[str, Parameter] = {}
     if issubclass(model, AuxiliaryKind) and (function := model.function()):
         passed_on = signature(function).parameters
-    rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    schema = model.model_json_schema()["properties"]
     for name, field in model.model_fields.items():
-        description = (field.description or "").replace("|", "\\|")
-        default = _default(field)
+        if only and name not in only:
+            continue
+        meaning, default = (field.description or "").replace("|", "\\|"), _default(field)
         if name in passed_on and (value := passed_on[name].default) is not Parameter.empty:
             default = f"`{_plain(value)}`"
-        rows.append(f"| `{name}` | {_value(field)} | {default} | {description} |")
-    return "\n".join(rows) + "\n"
+        yield f"| `{prefix}{name}` | {_value(schema[name])} | {default} | {meaning} |"
 
 
 def objective_tables() -> str:
@@ -68,17 +88,11 @@ def objective_tables() -> str:
     lines += [f"| `{name}` | {objective(name).predicts} |" for name in objectives()]
     lines += ["", "| objective | key | value | default | meaning |", "|---|---|---|---|---|"]
     for name in objectives():
-        keys, fields = objective(name).keys(), objective(name).phase.model_fields
-        rows = {key: field for key, field in fields.items() if key in keys}
-        for key in list(rows):
-            if is_model(model := bare(rows[key].annotation)[0]):
-                del rows[key]
-                rows |= {f"{key}.{inner}": field for inner, field in model.model_fields.items()}
-        for key, field in rows.items():
-            meaning = (field.description or "").replace("|", "\\|")
-            lines.append(
-                f"| `{name}` | `{key}` | {_value(field)} | {_default(field)} | {meaning} |"
-            )
+        phase, keys = objective(name).phase, objective(name).keys()
+        for key in (key for key in phase.model_fields if key in keys):
+            inner = bare(phase.model_fields[key].annotation)[0]
+            of_key = rows(inner, f"{key}.") if is_model(inner) else rows(phase, only=[key])
+            lines += [f"| `{name}` {row}" for row in of_key]
     return "\n".join(lines) + "\n"
 
 
@@ -98,44 +112,20 @@ def report_kinds() -> str:
     return "\n".join([*lines, "", f"Without `report.items` a report shows {shown}.", ""])
 
 
-def _value(field: FieldInfo) -> str:
-    bounds = ", ".join(_bounds(field.metadata))
-    kind, null, _ = _kind(field.annotation).partition(", or `null`")
-    return kind + (f", {bounds}" if bounds else "") + null
-
-
-def _kind(kind: Any) -> str:
-    if get_origin(kind) is Annotated:
-        inner, *metadata = get_args(kind)
-        return ", ".join([_kind(inner), *_bounds(metadata)])
-    origin, members = get_origin(kind), get_args(kind)
-    if NoneType in members:
-        kinds = [_kind(member) for member in members if member is not NoneType]
-        return f"{' or '.join(kinds)}, or `null`"
-    if origin is Literal:
-        return ", ".join(f"`{value}`" for value in members)
-    if origin in (list, tuple):
-        return f"list of {_plural(_kind(members[0]))}"
-    if origin is dict or is_model(kind):
-        return "mapping"
-    if tags := bare(kind)[1]:
-        return " or ".join(dict.fromkeys(map(_kind, tags.values())))
-    return _KINDS.get(kind, "any")
-
-
-def _plural(kind: str) -> str:
-    first, *rest = kind.split(", ", 1)
-    plural = {"text": "texts", "mapping": "mappings", "whole number": "whole numbers"}
-    return ", ".join([plural.get(first, first), *rest])
-
-
-def _bounds(metadata: list[Any]) -> Iterator[str]:
-    for constraint in metadata:
-        if isinstance(constraint, FieldInfo):
-            yield from _bounds(constraint.metadata)
-        for name, text in (("gt", "above"), ("ge", "from"), ("lt", "below"), ("le", "to")):
-            if (bound := getattr(constraint, name, None)) is not None:
-                yield f"{text} {bound:g}"
+def _value(schema: Mapping[str, Any]) -> str:
+    """Type and bounds of a value by its JSON schema, as `model_json_schema` gives it."""
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    if kinds := schema.get("anyOf", schema.get("oneOf")):
+        names = dict.fromkeys(_value(kind) for kind in kinds if kind != {"type": "null"})
+        return " or ".join(names) + (", or `null`" if {"type": "null"} in kinds else "")
+    name = _KINDS.get(schema.get("type", "object" if "$ref" in schema else ""), "any")
+    if name == "list" and (items := schema.get("items")):
+        first, *rest = _value(items).split(", ", 1)
+        name = ", ".join([f"list of {_PLURALS.get(first, first)}", *rest])
+    return ", ".join(
+        [name, *(f"{_BOUNDS[key]} {schema[key]:g}" for key in _BOUNDS if key in schema)]
+    )
 
 
 def _default(field: FieldInfo) -> str:
