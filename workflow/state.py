@@ -158,11 +158,8 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
         rows.append((rule, *(str(count[state] or "·") for state in STATES), str(count.total())))
     unfinished = [job for card, job in jobs.items() if known[card].name != DONE]
     lines = [headline(study, unfinished), "", *aligned(rows), ""]
-    lines.append(
-        "Snakemake is running this study."
-        if is_at_work(study)
-        else "No run of this study is visible from this machine."
-    )
+    visible = "No run of this study is visible from this machine."
+    lines.append("Snakemake is running this study." if is_at_work(study) else visible)
     attempts = [line for state in known.values() for line in state.usage]
     size = sum(map(_bytes_in, {job.folder for job in jobs.values()}))
     lines.append(f"So far: {_hours(attempts)}, {size / 1e9:.1f} GB.")
@@ -178,14 +175,11 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
             running.append((now - since, name, f"\n    {progress}" if progress else ""))
         elif state.name == FAILED:
             failed.append(f"  {name}: {failure(job.log)}\n    {job.log}")
-    if unfinished:
-        together = len(running) or 1
-        total = sum(costs_by_rule(model, unfinished).values(), JobCosts())
-        hours = (total.job_hours + total.most_job_hours) / together
-        at_a_time = f"{together} at a time" if running else "one after another"
-        lines.append(f"To do: {len(unfinished)} jobs, about {duration(hours)} {at_a_time}.")
-    else:
-        lines.append("Nothing to do.")
+    total = sum(costs_by_rule(model, unfinished).values(), JobCosts())
+    hours = duration((total.job_hours + total.most_job_hours) / (len(running) or 1))
+    at_a_time = f"{len(running)} at a time" if running else "one after another"
+    to_do = f"To do: {len(unfinished)} jobs, about {hours} {at_a_time}."
+    lines.append(to_do if unfinished else "Nothing to do.")
     listed = [
         f"  {name}, {age / 60:.0f} minutes{progress}"
         for age, name, progress in sorted(running, reverse=True)
@@ -227,15 +221,11 @@ def plan_text(study: Study, file: str, jobs: Mapping[str, Job], device: str) -> 
         for state, predicate in ((STALE, changed), (FAILED, "failed before"))
         if counts[state]
     ]
-    packages, models = [], []
-    for job in unfinished.values():
-        if job.rule == "fetch_package":
-            packages.append(job.wildcards["package"])
-        if job.rule == "prepare_source":
-            models.append(study.sources[job.wildcards["source"]].hub)
-    if packages:
+    named = [(job.rule, *job.wildcards.values()) for job in unfinished.values()]
+    if packages := [names[0] for rule, *names in named if rule == "fetch_package"]:
         lines.append(f"Downloads packages: {', '.join(packages)}.")
-    if models := [name for name in models if name]:
+    sources = [study.sources[names[0]] for rule, *names in named if rule == "prepare_source"]
+    if models := [source.hub for source in sources if source.hub]:
         lines.append(
             f"Downloads source models from the Hugging Face hub: {', '.join(models)}."
             f" To check data sets and other models: lexigraft doctor --study {file}"
