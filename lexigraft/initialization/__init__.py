@@ -9,7 +9,6 @@ _MODULES = {
     "Recipe": "lexigraft.initialization.recipe",
     "RecipePair": "lexigraft.initialization.recipe",
     "DenseRows": "lexigraft.initialization.recipe",
-    "shared_tokens": "lexigraft.initialization.pairing",
     "save_initialization": "lexigraft.initialization.storage",
     "load_initialization": "lexigraft.initialization.storage",
     "graft": "lexigraft.initialization.graft",

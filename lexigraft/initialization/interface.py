@@ -7,6 +7,7 @@ rows), `RandomInitializer` (rows from a distribution) or `RowInitializer` (any o
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -54,6 +55,12 @@ class Initializer(ABC):
 
     Attributes
     ----------
+    n_source, n_target : int
+        Numbers of rows of the matrices that `apply` takes and returns.
+    new_ids : array
+        Ids of the new tokens, ascending.
+    source_of : array [n_target]
+        The source row that each target row copies, -1 for new tokens.
     fallbacks_ : list of str
         Vocabulary strings of the new tokens that the method does not cover.
     title : str
@@ -96,6 +103,10 @@ class Initializer(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     counted: ClassVar[tuple[str, ...]] = ()
+    n_source, n_target, new_ids, source_of = (
+        property(attrgetter(f"_fitted.{name}"))
+        for name in ("n_source", "n_target", "new_ids", "source_of")
+    )
 
     def __init_subclass__(cls) -> None:
         dataclass(eq=False, kw_only=True)(cls)
@@ -171,7 +182,7 @@ class Initializer(ABC):
         `token` is a token's text (`"తెలుగు"`, with or without its leading space) or vocabulary
         string.
         """
-        pair = self._fitted()
+        pair = self._fitted
         token_id = token_id_of(pair, token)
         return self._explain(token_id, readable(pair.target_bytes[token_id]))
 
@@ -181,7 +192,7 @@ class Initializer(ABC):
 
     def examples(self) -> list[dict[str, Any]]:
         """Up to 12 new tokens with their texts and the parts of their recipes, for reports."""
-        return example_tokens(self._fitted(), self.parts)
+        return example_tokens(self._fitted, self.parts)
 
     @abstractmethod
     def statistics(self) -> dict[str, Any]:
@@ -190,7 +201,7 @@ class Initializer(ABC):
         `copied_tokens` are the shared tokens without special ones, `initialized_tokens` all new
         ones, and `share_copied` is the coverage in SALT's Table 6 and CW2V's Table 4.
         """
-        pair = self._fitted()
+        pair = self._fitted
         copied_tokens, tokens = len(pair.shared_ids), len(pair.shared_ids) + len(pair.new_ids)
         counts = ((name, getattr(self, f"{name}_")) for name in self.counted)
         return {
@@ -201,25 +212,6 @@ class Initializer(ABC):
         }
 
     @property
-    def n_source(self) -> int:
-        """Number of rows of the matrices that `apply` takes."""
-        return self._fitted().n_source
-
-    @property
-    def n_target(self) -> int:
-        """Number of rows of the matrices that `apply` returns."""
-        return self._fitted().n_target
-
-    @property
-    def new_ids(self) -> np.ndarray:
-        """Ids of the new tokens, ascending."""
-        return self._fitted().new_ids
-
-    @property
-    def source_of(self) -> np.ndarray:
-        """[n_target]: the source row that each target row copies, -1 for new tokens."""
-        return self._fitted().source_of
-
     def _fitted(self) -> VocabularyPair:
         if not hasattr(self, "pair_"):
             raise UserError("initializer: it is not fitted yet; call fit first")
@@ -228,7 +220,7 @@ class Initializer(ABC):
     def _check_finite(self, matrices: Mapping[str, Matrix]) -> None:
         """Raise a `UserError` if the row of a source token holds NaN or infinity."""
         for which, matrix in matrices.items():
-            check_finite(matrix, self._fitted().source_tokenizer, f"{which} matrix")
+            check_finite(matrix, self._fitted.source_tokenizer, f"{which} matrix")
 
     @abstractmethod
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
@@ -261,23 +253,23 @@ class RecipeInitializer(Initializer):
     @property
     def weights_(self) -> csr_array | dict[str, csr_array]:
         """`W` [n_target, n_source], float64, or one per matrix; computed at each access."""
-        self._fitted()
+        assert self._fitted
         return self.recipe_.weights
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Compute the target matrix [n_target, h] from a source matrix [n_source, h]."""
-        check_matrix(matrix, self._fitted().n_source)
+        check_matrix(matrix, self._fitted.n_source)
         self._check_finite({which: matrix})
         return self.recipe_.apply(matrix, which)
 
     def parts(self, token_id: int, which: str = "input") -> list[tuple[str, float]]:
         """Texts and weights of the source rows in a target row's recipe."""
-        source_bytes = self._fitted().source_bytes
+        source_bytes = self._fitted.source_bytes
         return parts_of(self.recipe_.recipe(which), token_id, source_bytes)
 
     def statistics(self) -> dict[str, Any]:
         """Statistics of the input recipe and, as `output_…`, of a separate output recipe."""
-        facts = self._fallback_ids, self._fitted().source_bytes
+        facts = self._fallback_ids, self._fitted.source_bytes
         statistics = recipe_statistics(self.recipe_.recipe("input"), *facts)
         if isinstance(self.recipe_, RecipePair):
             of_output = recipe_statistics(self.recipe_.output, *facts)
@@ -336,7 +328,7 @@ class RowInitializer(Initializer):
 
     def rows(self, matrices: Mapping[str, Matrix]) -> DenseRows:
         """Compute the new rows from the source matrices, given by `"input"` and `"output"`."""
-        pair = self._fitted()
+        pair = self._fitted
         for matrix in matrices.values():
             check_matrix(matrix, pair.n_source)
         self._check_finite(matrices)
@@ -348,13 +340,13 @@ class RowInitializer(Initializer):
 
     def parts(self, token_id: int) -> list[tuple[str, float]]:
         """Empty for a new token; a copied token has its source token as its only part."""
-        pair = self._fitted()
+        pair = self._fitted
         source_id = int(pair.source_of[token_id])
         return [] if source_id < 0 else [(source_text(pair.source_bytes, source_id), 1.0)]
 
     def statistics(self) -> dict[str, Any]:
         """The number of new tokens and the share of fallbacks."""
-        new_tokens = len(self._fitted().new_ids)
+        new_tokens = len(self._fitted.new_ids)
         share = len(self.fallbacks_) / new_tokens if new_tokens else None
         return {"new_tokens": new_tokens, "share_fallback": share, **super().statistics()}
 

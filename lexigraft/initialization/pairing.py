@@ -57,7 +57,7 @@ def pair_vocabularies(
     target_ids = np.array(sorted(target.vocab.values()), dtype=np.int64)
     source_size = int(source_ids[-1]) + 1
     n_rows = source_size if n_source is None else n_source
-    copied = _match(source, target, shared)
+    copied = _shared_tokens(source, target, shared)
     expands = all(copied.get(source_id) == source_id for source_id in source_ids.tolist())
     n_tokens = int(target_ids[-1]) + 1
     source_of = np.full(max(n_rows, n_tokens) if expands else n_tokens, -1, dtype=np.int64)
@@ -134,22 +134,6 @@ class VocabularyPair:
         return [tokens[number] for number in self.new_ids.tolist()]
 
 
-def shared_tokens(
-    source_tokenizer: PreTrainedTokenizerFast,
-    target_tokenizer: PreTrainedTokenizerFast,
-    shared: str = "bytes",
-) -> dict[int, int]:
-    """Map the ids of target tokens to the source tokens that they share, by a rule of `SHARED`.
-
-    Special tokens match only special tokens: by their string, otherwise by their role. An unknown
-    token that also begins, ends or pads texts in the source, as in GPT-2, is not matched. Of
-    several source tokens, that with the same spelling is used, and a fallback byte only if there is
-    no other; then that with the same bytes, with the same leading space, the shortest, that in
-    lower case, and the first.
-    """
-    return _match(_Tokens.of(source_tokenizer), _Tokens.of(target_tokenizer), shared)
-
-
 class _Tokens(NamedTuple):
     """A tokenizer, with the ids, the bytes (by id), the special ids and the fallback bytes."""
 
@@ -178,7 +162,15 @@ class _Tokens(NamedTuple):
         return False, "".join((text.lower() if shared == "fuzzy" else text).split()) or text
 
 
-def _match(source: _Tokens, target: _Tokens, shared: str) -> dict[int, int]:
+def _shared_tokens(source: _Tokens, target: _Tokens, shared: str) -> dict[int, int]:
+    """Map the ids of target tokens to the source tokens that they share, by a rule of `SHARED`.
+
+    Special tokens match only special tokens: by their string, otherwise by their role. An unknown
+    token that also begins, ends or pads texts in the source, as in GPT-2, is not matched. Of
+    several source tokens, that with the same spelling is used, and a fallback byte only if there is
+    no other; then that with the same bytes, with the same leading space, the shortest, that in
+    lower case, and the first.
+    """
     source_tokens: dict[tuple[bool, str], list[str]] = {}
     for token in source.vocab:
         source_tokens.setdefault(source.key(token, shared), []).append(token)

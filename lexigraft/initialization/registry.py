@@ -87,7 +87,7 @@ def methods() -> list[str]:
     Examples
     --------
     >>> methods()[:3]
-    ['align', 'clp', 'cw2v']
+    ['align', 'align-as-published', 'clp']
     """
     return sorted(_declarations())
 

@@ -2,7 +2,13 @@ import pytest
 from tokenizers import models
 
 from lexigraft.errors import UserError
-from lexigraft.initialization.pairing import pair_vocabularies, shared_tokens
+from lexigraft.initialization.pairing import pair_vocabularies
+
+
+def shared_tokens(source, target, shared="bytes"):
+    """Ids of shared target tokens and the source tokens that they copy."""
+    source_of = pair_vocabularies(source, target, shared=shared).source_of.tolist()
+    return {i: source_id for i, source_id in enumerate(source_of) if source_id >= 0}
 
 
 def test_new_tokens_may_replace_padding_rows(byte_level):

@@ -80,7 +80,7 @@ class UnifyVocab(RecipeInitializer):
 
     def examples(self) -> list[dict[str, Any]]:
         """Examples with `nearest`: the three nearest source tokens, as text, and their scores."""
-        ids = example_ids(self._fitted())
+        ids = example_ids(self._fitted)
         return [
             example | {"nearest": self._nearest.get(token_id, [])}
             for token_id, example in zip(ids, super().examples(), strict=True)
