@@ -40,10 +40,7 @@ class SentenceEncoder:
                 "sentence encoder that has *.safetensors files"
             ) from None
         if self._tokenizer.pad_token is None:
-            raise UserError(
-                f"{where}: '{self.name}' has no padding token; specify a sentence encoder whose "
-                "tokenizer has one"
-            )
+            raise UserError(f"{where}: '{self.name}' has no padding token; specify another encoder")
         self._model = model.float().eval()
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:

@@ -99,9 +99,8 @@ def read_plm(tokenizer: PreTrainedTokenizerFast, folder: str | Path) -> TokenVec
     )
     if foreign_token is not None:
         raise UserError(
-            f"plm {folder}: its token {foreign_token!r} does not have the same id in the "
-            "vocabulary; the vocabulary must be this model's own: {mode: replace, plm: …} in "
-            "vocabularies.yaml"
+            f"plm {folder}: its token {foreign_token!r} does not have the same id; the vocabulary "
+            "must be this model's own: {mode: replace, plm: …}"
         )
     rows = read_input_matrix(folder)
     tokens_without_row(plm_tokenizer, len(rows), f"plm {folder}")

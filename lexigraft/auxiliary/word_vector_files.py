@@ -161,8 +161,8 @@ class _TextFile(WordVectorFile):
                 header = next(lines, b"").split()
                 if len(header) != 2 or not all(part.isdigit() for part in header):
                     raise UserError(
-                        f"{self.path}: its first line does not give the number of words and the "
-                        "number of dimensions"
+                        f"{self.path}: its first line does not give the number of words and their "
+                        "dimensions"
                     )
                 count, dimensions = map(int, header)
                 progress = tqdm(lines, self.path.name, count, unit=" words", disable=None)

@@ -66,10 +66,7 @@ def read_word_vectors(
     if notation not in NOTATIONS:
         raise unknown("notation", notation, NOTATIONS)
     if pooling is not None and unlisted_words:
-        raise UserError(
-            "unlisted_words: pooling uses only the words that the file lists; remove one of the "
-            "two options"
-        )
+        raise UserError("unlisted_words: pooling uses only listed words; remove one of the two")
     if pooling is None and notation != "plain":
         raise UserError("notation: it applies only to pooled words; set pooling")
     file = open_word_vectors(file)
@@ -79,8 +76,7 @@ def read_word_vectors(
         vectors = _pooled(tokenizer, file, pooling == "frequency", notation)
     if not len(vectors.tokens):
         raise UserError(
-            f"{file.path}: lists none of the words that the tokens spell; check that it is for "
-            "this language"
+            f"{file.path}: lists none of the words that the tokens spell; check its language"
         )
     return vectors
 
@@ -189,10 +185,7 @@ def _pooled(
     for words, vectors, counts in file.batches():
         weights = counts if by_frequency else np.ones(len(words))
         if weights is None:
-            raise UserError(
-                "pooling: 'frequency' needs a .bin file; this one contains no "
-                "frequencies, so use 'uniform'"
-            )
+            raise UserError("pooling: 'frequency' needs a .bin file; use 'uniform'")
         word_indices, token_ids = _occurrences(tokenizer, [spellings(word) for word in words])
         shares = csr_array(
             (weights[word_indices], (token_ids, word_indices)), shape=(size, len(words))

@@ -166,8 +166,7 @@ def check_dense(method: str, tokens: int, sources: int, advice: str) -> None:
     """Raise a `UserError` if a dense matrix of weights [tokens, sources] is too large."""
     if tokens * sources > _MOST_WEIGHTS:
         raise UserError(
-            f"initializer '{method}': {tokens:,} new tokens that use {sources:,} source tokens "
-            f"each require more weights than fit into memory; {advice}"
+            f"initializer '{method}': {tokens:,} × {sources:,} weights are too many; {advice}"
         )
 
 

@@ -58,10 +58,7 @@ def token_id_of(pair: VocabularyPair, token: str) -> int:
         if token_ids:
             # If two tokens have the same text, the user more likely means the new one.
             return max(token_ids, key=lambda i: (pair.source_of[i] < 0, i))
-    raise UserError(
-        f"token '{token}': not in the target vocabulary; give a token's text or its string in "
-        "tokenizer.get_vocab()"
-    )
+    raise UserError(f"token '{token}': not in the target vocabulary; see tokenizer.get_vocab()")
 
 
 def describe(text: str, parts: list[tuple[str, float]]) -> str:

@@ -42,14 +42,12 @@ class Hypernetwork(nn.Module):
         for key in _REQUIRED:
             if not isinstance(config.get(key), int):
                 raise UserError(
-                    f"hypernetwork: its config.json has no number '{key}'; give a hypernetwork as "
-                    "published by ZeTT (benjamin/zett-hypernetwork-…)"
+                    f"hypernetwork: its config.json has no number '{key}'; give one of ZeTT's"
                 )
         for key, expected in _EXPECTED.items():
             if config.get(key, expected) != expected:
                 raise UserError(
-                    f"hypernetwork: its config.json says {key}: {config[key]!r}; only "
-                    f"{expected!r} is supported"
+                    f"hypernetwork: {key}: {config[key]!r} is not supported, only {expected!r}"
                 )
         self.width = int(config["n_embd"])
         self.untied = bool(config.get("separate_out_embeddings", False))

@@ -55,8 +55,7 @@ def required_space(
     if target.vectors.shape[1] != source.vectors.shape[1]:
         raise UserError(
             f"initializer '{method}': its auxiliaries have {target.vectors.shape[1]} dimensions "
-            f"for the target and {source.vectors.shape[1]} for the source; give vectors in the "
-            "same space, such as word vectors aligned by a dictionary"
+            f"for the target and {source.vectors.shape[1]} for the source; give aligned vectors"
         )
     return target, source
 

@@ -20,14 +20,12 @@ _BLOCK_VALUES = 1 << 23  # 32 MiB of float32: small compared to embedding matric
 
 def check_matrix(matrix: Matrix, n_rows: int) -> None:
     """Raise a `UserError` for anything but a floating-point matrix with `n_rows` rows."""
-    if not (isinstance(matrix, np.ndarray) or _is_tensor(matrix)):
-        raise UserError(f"matrix: give a numpy array or a torch tensor, not {type(matrix)}")
-    floating = matrix.is_floating_point() if _is_tensor(matrix) else matrix.dtype.kind == "f"
-    if matrix.ndim != 2 or not floating:
-        raise UserError(
-            f"matrix: give floating-point rows [{n_rows}, h], not {matrix.dtype} of shape "
-            f"{tuple(matrix.shape)}"
-        )
+    if isinstance(matrix, torch.Tensor):
+        is_matrix = matrix.ndim == 2 and matrix.is_floating_point()
+    else:
+        is_matrix = isinstance(matrix, np.ndarray) and (matrix.ndim, matrix.dtype.kind) == (2, "f")
+    if not is_matrix:
+        raise UserError(f"matrix: give a floating-point array or tensor of rows [{n_rows}, h]")
     if matrix.shape[0] != n_rows:
         raise UserError(
             f"matrix: it has {matrix.shape[0]} rows, but the initializer was fitted for {n_rows}; "
@@ -45,15 +43,16 @@ def target_matrix(
     `UserError` if any is not finite.
     """
     shape = (len(copied), matrix.shape[1])
-    target = matrix.new_empty(shape) if _is_tensor(matrix) else np.empty(shape, matrix.dtype)
+    is_tensor = isinstance(matrix, torch.Tensor)
+    target: Any = matrix.new_empty(shape) if is_tensor else np.empty(shape, matrix.dtype)
     copied_ids, other_ids = np.flatnonzero(copied >= 0), np.flatnonzero(copied < 0)
-    source = matrix.detach() if _is_tensor(matrix) else matrix
+    source = matrix.detach() if is_tensor else matrix
     for block in blocks(len(copied_ids), matrix.shape[1]):
         target[_index(copied_ids[block], matrix)] = source[
             _index(copied[copied_ids[block]], matrix)
         ]
     for columns, values in new:
-        if _is_tensor(matrix):
+        if is_tensor:
             rounded = torch.from_numpy(values).to(matrix.device, matrix.dtype)
             target[_index(other_ids, matrix), columns] = rounded
             finite = bool(rounded.isfinite().all())
@@ -62,8 +61,8 @@ def target_matrix(
             finite = bool(np.isfinite(target[other_ids, columns]).all())
         if not finite:
             raise UserError(
-                "matrix: new rows would hold NaN or infinity; correct source rows that are not "
-                f"finite, or pass the matrix in float32 if sums are too large for {matrix.dtype}"
+                "matrix: new rows would hold NaN or infinity; correct source rows that do, or pass "
+                f"the matrix in float32 if sums are too large for {matrix.dtype}"
             )
     return target
 
@@ -75,7 +74,7 @@ def working_type(matrix: Matrix) -> np.dtype:
 
 def read_rows(matrix: Matrix, rows: np.ndarray, columns: slice) -> np.ndarray:
     """Read these rows and columns as a numpy array [len(rows), width] of the working type."""
-    if _is_tensor(matrix):
+    if isinstance(matrix, torch.Tensor):
         block = matrix.detach()[:, columns][_index(rows, matrix)]
         is_double = matrix.dtype == torch.float64
         return block.to("cpu", torch.float64 if is_double else torch.float32).numpy()
@@ -165,12 +164,8 @@ def project(
         yield columns, coordinates @ singular_vectors[columns].T
 
 
-def _is_tensor(matrix: Matrix) -> bool:
-    return type(matrix).__module__.split(".")[0] == "torch"
-
-
 def _index(ids: np.ndarray, matrix: Matrix) -> Any:
     """Convert ids to an index into a matrix, of its array type and on its device."""
-    if not _is_tensor(matrix):
+    if not isinstance(matrix, torch.Tensor):
         return ids
     return torch.from_numpy(ids).to(matrix.device)

@@ -330,16 +330,11 @@ class DenseRows:
     def new_rows(self, matrix: Matrix, which: str) -> Iterator[tuple[slice, np.ndarray]]:
         """The new rows [len(new_ids), h] of a matrix, all columns at once."""
         check_matrix(matrix, self.n_source)
-        if which not in self.new:
+        rows = self.new.get(which)
+        if rows is None or rows.shape != (len(self.new_ids), matrix.shape[1]):
             raise UserError(
-                f"matrix '{which}': there are rows for {' and '.join(self.new)} only; fit and save "
-                "the initializer with this model's matrices"
-            )
-        rows = self.new[which]
-        if rows.shape != (len(self.new_ids), matrix.shape[1]):
-            raise UserError(
-                f"matrix '{which}': it has width {matrix.shape[1]}, but the new rows have width "
-                f"{rows.shape[1]}; they were computed for another model"
+                f"matrix '{which}': there are no new rows of its width; fit and save the "
+                "initializer with this model's matrices"
             )
         return iter([(slice(None), rows)])
 

@@ -76,7 +76,7 @@ def initializer_class(name: str) -> "type[Initializer]":
         if getattr(method, attribute) != getattr(declared, attribute):
             raise UserError(
                 f"{declared.file}: '{attribute}' of {declared.class_name} is inherited or computed;"
-                " write its value in the class, where the workflow reads it"
+                " write its value in the class"
             )
     return method
 
@@ -120,8 +120,7 @@ def register(file: str | Path, module: str | None = None) -> list[str]:
             earlier = _declarations().setdefault(added.name, added)
             if earlier.file != added.file:
                 raise UserError(
-                    f"{file}: an initializer '{added.name}' exists already, in {earlier.file}; "
-                    "choose another name"
+                    f"{file}: initializer '{added.name}' exists already, in {earlier.file}; rename"
                 )
             names.append(added.name)
     return names

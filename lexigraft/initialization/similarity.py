@@ -116,10 +116,7 @@ class NeighbourInitializer(VectorInitializer):
         target = unit_vectors(target, pair.target_special_ids)
         source = unit_vectors(source, pair.source_special_ids)
         if not len(source.tokens):
-            raise UserError(
-                f"initializer '{self.name}': no source token has a vector, so there is nothing to "
-                "mix; give vectors of the source's language"
-            )
+            raise UserError(f"initializer '{self.name}': no source token has a vector to mix")
         new_ids = np.intersect1d(target.tokens, pair.new_ids)
         weights = softmax_of_nearest(
             vectors_of(target, new_ids), source.vectors, self.neighbours, self.temperature

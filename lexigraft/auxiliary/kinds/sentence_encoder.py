@@ -49,8 +49,7 @@ class SentenceVectors(AuxiliaryKind, Encoder):
         folder = None if "package" in settings else settings.get("folder")
         if folder and not Path(folder).expanduser().joinpath("config.json").is_file():
             raise UserError(
-                f"{where}.folder: {folder} contains no config.json; specify a folder in Hugging "
-                "Face format"
+                f"{where}.folder: {folder} contains no config.json; specify a model's folder"
             )
 
     @classmethod

@@ -80,7 +80,7 @@ def merge_rules(tokenizer: PreTrainedTokenizerFast) -> list[tuple[str, str]]:
     model = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
     if model["type"] != "BPE":
         raise UserError(
-            f"initializer 'merge': the target tokenizer is {model['type']}, which has no merge "
-            "rules; choose a BPE vocabulary, or another initializer such as mean"
+            f"initializer 'merge': a {model['type']} vocabulary has no merge rules; choose BPE, or "
+            "another initializer such as mean"
         )
     return [(left, right) for left, right in model["merges"]]

@@ -77,8 +77,7 @@ class SALT(VectorInitializer):
         self.anchors_ = len(anchor_ids)
         if not self.anchors_:
             raise UserError(
-                "initializer 'salt': no shared token has both a static vector and a row in the "
-                "target-language model, so there is no map to fit; give vectors of more tokens"
+                "initializer 'salt': no shared token has vectors in both auxiliaries; give more"
             )
         neighbours = self._neighbours(
             vectors_of(static_vectors, mapped_ids), vectors_of(static_vectors, anchor_ids)

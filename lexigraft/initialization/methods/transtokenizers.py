@@ -113,8 +113,8 @@ class Transtokenizers(RecipeInitializer):
         self.pairs_ = len(bitext)
         if not self.pairs_:
             raise UserError(
-                f"initializer '{self.name}': there are no pairs of sentences in its auxiliary "
-                "'parallel', so nothing can be aligned; give samples that translate from English"
+                f"initializer '{self.name}': no pairs of sentences in its auxiliary 'parallel'; "
+                "give samples that translate from English"
             )
         counts = expected_counts(
             bitext, iterations=self.iterations, diagonal_tension=self.diagonal_tension

@@ -153,8 +153,7 @@ class UnifyVocab(RecipeInitializer):
             shared_ids = shared_ids[np.isin(pair.source_of[shared_ids], source.tokens)]
             if not len(shared_ids):
                 raise UserError(
-                    "initializer 'unifyvocab': no shared token has a vector on both sides, so "
-                    "there are no anchors; give vectors of more text or remove 'anchors'"
+                    "initializer 'unifyvocab': no shared token has both vectors; remove 'anchors'"
                 )
             self.anchors_ = min(self.anchors, len(shared_ids))
             anchor_ids = self._generator("anchors").choice(shared_ids, self.anchors_, replace=False)
@@ -163,8 +162,7 @@ class UnifyVocab(RecipeInitializer):
         elif target_rows.shape[1] != source_rows.shape[1]:
             raise UserError(
                 f"initializer 'unifyvocab': vectors of width {target_rows.shape[1]} and "
-                f"{source_rows.shape[1]} cannot be compared; train both in the same way or give "
-                "'anchors'"
+                f"{source_rows.shape[1]} cannot be compared; train both in the same way"
             )
         if self.renormalized:
             return unit_rows(target_rows), unit_rows(source_rows)

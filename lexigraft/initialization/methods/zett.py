@@ -53,25 +53,14 @@ class ZeTT(RowInitializer):
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
         pair, network = self.pair_, self._network
-        expected = {"input", "output"} if network.untied else {"input"}
-        if set(matrices) != expected:
+        expected = ["input", "output"] if network.untied else ["input"]
+        widths = {matrix.shape[1] for matrix in matrices.values()}
+        has_rows = pair.n_source >= network.source_size
+        if sorted(matrices) != expected or widths != {network.width} or not has_rows:
             raise UserError(
-                "initializer 'zett': this hypernetwork needs the matrices "
-                f"{' and '.join(sorted(expected))}, but was given "
-                f"{' and '.join(sorted(matrices))}; use one that was trained for this model, and "
-                "call rows({'input': …, 'output': …}) if untied"
-            )
-        for matrix in matrices.values():
-            if matrix.shape[1] != network.width:
-                raise UserError(
-                    f"initializer 'zett': the matrix has width {matrix.shape[1]}, but the "
-                    f"hypernetwork is for models of width {network.width}; use one trained for "
-                    "this model"
-                )
-        if network.source_size > pair.n_source:
-            raise UserError(
-                "initializer 'zett': the hypernetwork is for a vocabulary of "
-                f"{network.source_size}, but the source has {pair.n_source} rows"
+                f"initializer 'zett': the hypernetwork is for models of width {network.width} with "
+                f"a vocabulary of {network.source_size} and matrices for {' and '.join(expected)}; "
+                "use one that was trained for this model"
             )
         return self._predicted(matrices)
 
@@ -79,16 +68,9 @@ class ZeTT(RowInitializer):
         folder, _ = resolve_place(self.hypernetwork, self.revision)
         self._network = load_hypernetwork(folder)
         languages = self._network.languages
-        if languages and self.language not in languages:
-            raise UserError(
-                f"option 'language' of initializer 'zett': {self.language!r} is not one of "
-                f"{', '.join(languages)}, the languages of {self.hypernetwork}"
-            )
-        if not languages and self.language is not None:
-            raise UserError(
-                f"option 'language' of initializer 'zett': {self.hypernetwork} has no "
-                "language embedding; remove the option"
-            )
+        if (self.language not in languages) if languages else self.language:
+            known = f"is not one of {', '.join(languages)}" if languages else "is not needed"
+            raise UserError(f"option 'language' of initializer 'zett': {self.language!r} {known}")
         self._language = languages.index(str(self.language)) if languages else None
         model = _tokenizer_model(folder)
         letters = {byte: letter for letter, byte in byte_alphabet().items()}

@@ -221,8 +221,8 @@ def test_a_model_of_another_width_is_refused(published, fit, matrix, source):
         ({"hn_model_type": "t5"}, None, "hn_model_type: 't5'"),
         ({"hn_add_inter_token_attention": True}, None, "hn_add_inter_token_attention"),
         ({"n_embd": None}, None, "no number 'n_embd'"),
-        ({"original_vocab_size": 999}, None, "for a vocabulary of 999"),
-        ({}, "te", "has no language embedding"),
+        ({"original_vocab_size": 999}, None, "a vocabulary of 999"),
+        ({}, "te", "'te' is not needed"),
         ({}, "xx", "'xx' is not one of en, te"),
     ],
 )
