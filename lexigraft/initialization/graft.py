@@ -16,7 +16,8 @@ from lexigraft.initialization.token_ids import update_special_token_ids
 from lexigraft.source.token_tables import empty_tables, resize_vocabulary, set_tables, token_tables
 from lexigraft.vocabulary.token_bytes import vocabulary_size
 
-Initialization = Initializer | Recipe | RecipePair | DenseRows
+Stored = Recipe | RecipePair | DenseRows  # what `load_initialization` returns
+Initialization = Initializer | Stored
 
 
 def graft(
@@ -60,10 +61,9 @@ def graft(
         new_input = initializer.apply(old_input.cpu(), "input")
         new_output = None if tied else initializer.apply(head.weight.cpu(), "output")
         which_bias = "input" if tied else "output"
-        new_bias = (
-            None if head.bias is None else _further_rows(head.bias, 0, initializer, which_bias)
-        )
-        new_tables = carry_tables(model, tables, initializer)
+        rows = initializer.recipe_ if isinstance(initializer, RecipeInitializer) else initializer
+        new_bias = None if head.bias is None else _further_rows(head.bias, 0, rows, which_bias)
+        new_tables = carry_tables(model, tables, rows)
         if not tied:
             untie(model)
         resize_vocabulary(model, initializer.n_target)
@@ -80,7 +80,7 @@ def graft(
 
 
 def carry_tables(
-    model: PreTrainedModel, tables: Mapping[str, int], initializer: Initialization
+    model: PreTrainedModel, tables: Mapping[str, int], initialization: Stored
 ) -> dict[str, torch.Tensor]:
     """The further tensors of a source model with a row for each token, for the target vocabulary.
 
@@ -93,9 +93,7 @@ def carry_tables(
     embeddings: Any = model.get_input_embeddings()
     tied = head.weight is embeddings.weight
     if embeddings.weight.is_meta:
-        return empty_tables(model, tables, initializer.n_target)
-    if isinstance(initializer, RecipeInitializer):
-        initializer = initializer.recipe_
+        return empty_tables(model, tables, initialization.n_target)
     target_tables = {}
     for name, dimension in tables.items():
         parent, _, attribute = name.rpartition(".")
@@ -104,35 +102,32 @@ def carry_tables(
         if table.is_floating_point():
             in_head = isinstance(module, torch.nn.Linear) and not tied
             which = "output" if in_head else "input"
-            target_tables[name] = _further_rows(table, dimension, initializer, which)
+            target_tables[name] = _further_rows(table, dimension, initialization, which)
             continue
-        if isinstance(initializer, DenseRows):
-            source_rows = _nearest(initializer, embeddings.weight)
+        if isinstance(initialization, DenseRows):
+            source_rows = _nearest(initialization, embeddings.weight)
         else:
-            assert isinstance(initializer, Recipe | RecipePair)
-            source_rows = initializer.recipe("input").heaviest(np.arange(initializer.n_target))
+            target_ids = np.arange(initialization.n_target)
+            source_rows = initialization.recipe("input").heaviest(target_ids)
         row_ids = torch.from_numpy(source_rows).to(table.device)
         target_tables[name] = table.index_select(dimension, row_ids)
     return target_tables
 
 
 def _further_rows(
-    tensor: torch.Tensor, dimension: int, initializer: Initialization, which: str
+    tensor: torch.Tensor, dimension: int, initialization: Stored, which: str
 ) -> torch.Tensor:
     """A tensor [..., n_target, ...] from one [..., n_source, ...] in the same `dimension`."""
-    if isinstance(initializer, RecipeInitializer):
-        initializer = initializer.recipe_
     tokens_first = tensor.detach().cpu().movedim(dimension, 0)
     rows = tokens_first.flatten(1) if tokens_first.ndim > 1 else tokens_first[:, None]
-    if len(rows) < initializer.n_source:  # Gemma 3n reads row 0 for tokens without a row
-        rows = torch.cat([rows, rows[:1].expand(initializer.n_source - len(rows), -1)])
-    if isinstance(initializer, DenseRows):
+    if len(rows) < initialization.n_source:  # Gemma 3n reads row 0 for tokens without a row
+        rows = torch.cat([rows, rows[:1].expand(initialization.n_source - len(rows), -1)])
+    if isinstance(initialization, DenseRows):
         finite_rows = rows[rows.isfinite().all(dim=1)]  # padding rows may hold anything
-        mean = finite_rows.float().mean(dim=0).expand(len(initializer.new_ids), -1).numpy()
-        target_rows = replace(initializer, new={which: mean}).apply(rows, which)
+        mean = finite_rows.float().mean(dim=0).expand(len(initialization.new_ids), -1).numpy()
+        target_rows = replace(initialization, new={which: mean}).apply(rows, which)
     else:
-        assert isinstance(initializer, Recipe | RecipePair)
-        recipe = replace(initializer.recipe(which), rank=None, norm_of=None, drawn_ids=None)
+        recipe = replace(initialization.recipe(which), rank=None, norm_of=None, drawn_ids=None)
         target_rows = recipe.apply(rows, which)
     return (
         target_rows.reshape(len(target_rows), *tokens_first.shape[1:])
@@ -164,11 +159,8 @@ def check_fit(rows: int, tokenizer: PreTrainedTokenizerFast, initializer: Initia
             f"{rows}; fit it with n_source={rows}"
         )
     size = vocabulary_size(tokenizer)
-    new_ids = initializer.new_ids
     # An expansion may leave padding rows of the source after the last token.
-    is_padded = initializer.n_target == rows and (
-        size == new_ids[-1] + 1 if len(new_ids) else size <= rows
-    )
+    is_padded = initializer.n_target == rows and max(initializer.new_ids, default=0) < size <= rows
     if size != initializer.n_target and not is_padded:
         raise UserError(
             f"tokenizer: it has {size} tokens, but the initializer was fitted for "

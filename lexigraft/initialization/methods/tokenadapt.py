@@ -78,7 +78,12 @@ class TokenAdapt(VectorInitializer):
         local_weights = global_weights = csr_array((len(mixed_ids), pair.n_source))
         if len(mixed_ids) and len(source.tokens):
             local_weights = self._local(pair, mixed_ids, new_vectors, source)
-            global_weights = self._global(pair.n_source, new_vectors, source)
+            minimum = -math.inf if self.threshold is None else self.threshold
+            nearest = softmax_of_nearest(
+                new_vectors, source.vectors, self.neighbours, self.temperature, minimum
+            ).tocoo()
+            positions = nearest.coords[0], source.tokens[nearest.coords[1]]
+            global_weights = csr_array((nearest.data, positions), shape=local_weights.shape)
         shares = row_shares(
             csr_array((1 - self.weight) * local_weights + self.weight * global_weights)
         )
@@ -114,15 +119,6 @@ class TokenAdapt(VectorInitializer):
         return row_shares(
             csr_array((exponents, (token_of_piece, piece_ids)), shape=(len(new_ids), pair.n_source))
         )
-
-    def _global(self, n_source: int, vectors: np.ndarray, source: TokenVectors) -> csr_array:
-        """Weights on the nearest source tokens [len(vectors), n_source], or zeros."""
-        minimum = -math.inf if self.threshold is None else self.threshold
-        weights = softmax_of_nearest(
-            vectors, source.vectors, self.neighbours, self.temperature, minimum
-        ).tocoo()
-        positions = (weights.coords[0], source.tokens[weights.coords[1]])
-        return csr_array((weights.data, positions), shape=(len(vectors), n_source))
 
 
 def _lengths(pieces: list[bytes], ids: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ class ZeTT(RowInitializer):
     language: str | None = text(None)
 
     def _rows(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
-        pair, network = self.pair_, self._network
+        pair, network, torch_device = self.pair_, self._network.to(device()), device()
         expected = ["input", "output"] if network.untied else ["input"]
         widths = {matrix.shape[1] for matrix in matrices.values()}
         has_rows = pair.n_source >= network.source_size
@@ -62,7 +62,31 @@ class ZeTT(RowInitializer):
                 f"a vocabulary of {network.source_size} and matrices for {' and '.join(expected)}; "
                 "use one that was trained for this model"
             )
-        return self._predicted(matrices)
+        means = {
+            which: row_mean(matrix, pair.source_ids).astype(np.float32)
+            for which, matrix in matrices.items()
+        }
+        new_rows = {which: np.tile(mean, (len(pair.new_ids), 1)) for which, mean in means.items()}
+        with_pieces = np.flatnonzero([bool(pieces) for pieces in self._pieces])
+        starts = range(0, len(with_pieces), _TOKENS_AT_ONCE)
+        for start in tqdm(starts, desc="zett", unit=" batches", disable=None):
+            batch = with_pieces[start : start + _TOKENS_AT_ONCE]
+            pieces = np.full((len(batch), network.maximum_pieces), network.pad, dtype=np.int64)
+            for row, i in zip(pieces, batch, strict=True):
+                row[: len(self._pieces[i])] = self._pieces[i][: network.maximum_pieces]
+            known = np.minimum(pieces, network.source_size - 1)
+            ids, indices = np.unique(known, return_inverse=True)
+            source_rows = [read_rows(matrices[which], ids, slice(None)) for which in expected]
+            rows = np.concatenate(source_rows, axis=1).astype(np.float32)
+            row_of_piece = torch.from_numpy(indices.reshape(pieces.shape))
+            batch_rows = torch.from_numpy(rows).to(torch_device)[row_of_piece]
+            with torch.no_grad():
+                batch_pieces = torch.from_numpy(pieces).to(torch_device)
+                predictions = network(batch_pieces, batch_rows, self._language)
+            for which, predicted in zip(("input", "output"), predictions, strict=True):
+                if predicted is not None:
+                    new_rows[which][batch] = predicted.cpu().numpy()
+        return new_rows
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         folder, _ = resolve_place(self.hypernetwork, self.revision)
@@ -82,35 +106,6 @@ class ZeTT(RowInitializer):
         self.fallbacks_ = [
             token for token, pieces in zip(pair.new_tokens, self._pieces, strict=True) if not pieces
         ]
-
-    def _predicted(self, matrices: Mapping[str, Matrix]) -> dict[str, np.ndarray]:
-        """Predict the new rows [len(new_ids), width] of each matrix, one batch at a time."""
-        pair, network, torch_device = self.pair_, self._network.to(device()), device()
-        means = {
-            which: row_mean(matrix, pair.source_ids).astype(np.float32)
-            for which, matrix in matrices.items()
-        }
-        new_rows = {which: np.tile(mean, (len(pair.new_ids), 1)) for which, mean in means.items()}
-        with_pieces = np.flatnonzero([bool(pieces) for pieces in self._pieces])
-        starts = range(0, len(with_pieces), _TOKENS_AT_ONCE)
-        for start in tqdm(starts, desc="zett", unit=" batches", disable=None):
-            batch = with_pieces[start : start + _TOKENS_AT_ONCE]
-            pieces = np.full((len(batch), network.maximum_pieces), network.pad, dtype=np.int64)
-            for row, i in zip(pieces, batch, strict=True):
-                row[: len(self._pieces[i])] = self._pieces[i][: network.maximum_pieces]
-            known = np.minimum(pieces, network.source_size - 1)
-            ids, indices = np.unique(known, return_inverse=True)
-            source_rows = [read_rows(matrices[one], ids, slice(None)) for one in sorted(matrices)]
-            rows = np.concatenate(source_rows, axis=1).astype(np.float32)
-            row_of_piece = torch.from_numpy(indices.reshape(pieces.shape))
-            batch_rows = torch.from_numpy(rows).to(torch_device)[row_of_piece]
-            with torch.no_grad():
-                batch_pieces = torch.from_numpy(pieces).to(torch_device)
-                predictions = network(batch_pieces, batch_rows, self._language)
-            for which, predicted in zip(("input", "output"), predictions, strict=True):
-                if predicted is not None:
-                    new_rows[which][batch] = predicted.cpu().numpy()
-        return new_rows
 
 
 def _tokenizer_model(folder: Path) -> Any:
