@@ -35,13 +35,9 @@ class TokenVectors:
     def __post_init__(self) -> None:
         tokens, vectors = self.tokens, self.vectors
         if tokens.dtype != np.int64 or vectors.dtype != np.float32:
-            raise ValueError(
-                f"ids must be int64 and vectors float32, not {tokens.dtype}, {vectors.dtype}"
-            )
+            raise ValueError("ids are not int64 or vectors are not float32")
         if tokens.ndim != 1 or vectors.ndim != 2 or len(tokens) != len(vectors):
-            raise ValueError(
-                f"ids of shape {tokens.shape} do not match vectors of shape {vectors.shape}"
-            )
+            raise ValueError(f"ids {tokens.shape} do not match vectors {vectors.shape}")
         if (tokens < 0).any() or (np.diff(tokens) <= 0).any():
             raise ValueError("ids are not ascending")
         if not np.isfinite(vectors).all():

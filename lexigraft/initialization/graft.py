@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lexigraft.errors import UserError
 from lexigraft.initialization.interface import Initializer, RecipeInitializer, RowInitializer
 from lexigraft.initialization.recipe import DenseRows, Recipe, RecipePair
-from lexigraft.initialization.similarity import score_blocks
+from lexigraft.initialization.similarity import score_blocks, unit_rows
 from lexigraft.initialization.token_ids import update_special_token_ids
 from lexigraft.source.token_tables import empty_tables, resize_vocabulary, set_tables, token_tables
 from lexigraft.vocabulary.token_bytes import vocabulary_size
@@ -62,6 +62,7 @@ def graft(
         new_output = None if tied else initializer.apply(head.weight.cpu(), "output")
         which_bias = "input" if tied else "output"
         rows = initializer.recipe_ if isinstance(initializer, RecipeInitializer) else initializer
+        assert not isinstance(rows, Initializer)
         new_bias = None if head.bias is None else _further_rows(head.bias, 0, rows, which_bias)
         new_tables = carry_tables(model, tables, rows)
         if not tied:
@@ -138,11 +139,9 @@ def _further_rows(
 
 def _nearest(initializer: DenseRows, matrix: torch.Tensor) -> np.ndarray:
     """[n_target]: the source token that each row copies or, for a new row, the most similar one."""
-    anchors = matrix.detach().float().cpu().numpy()
-    lengths = np.linalg.norm(anchors, axis=1, keepdims=True)
-    # Zero rows, and padding rows that are not finite, are near no row.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        anchors = np.nan_to_num(anchors / lengths, posinf=0, neginf=0)
+    # Padding rows that are not finite are near no row.
+    finite = np.nan_to_num(matrix.detach().float().cpu().numpy(), posinf=0, neginf=0)
+    anchors = unit_rows(finite)
     nearest = np.empty(len(initializer.new_ids), dtype=np.int64)
     for block, cosines in score_blocks(initializer.new["input"], anchors):
         nearest[block] = cosines.argmax(axis=1)

@@ -162,11 +162,11 @@ class Initializer(ABC):
         return self
 
     @property
-    @abstractmethod
     def weights_(self) -> csr_array | dict[str, csr_array] | None:
         """The recipe `W` [n_target, n_source], float64; one per matrix for methods that have two;
-        or None.
+        None for rows without a recipe.
         """
+        return None
 
     @abstractmethod
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
@@ -264,8 +264,7 @@ class RecipeInitializer(Initializer):
 
     def parts(self, token_id: int, which: str = "input") -> list[tuple[str, float]]:
         """Texts and weights of the source rows in a target row's recipe."""
-        source_bytes = self._fitted.source_bytes
-        return parts_of(self.recipe_.recipe(which), token_id, source_bytes)
+        return parts_of(self.recipe_.recipe(which), token_id, self._fitted.source_bytes)
 
     def statistics(self) -> dict[str, Any]:
         """Statistics of the input recipe and, as `output_…`, of a separate output recipe."""
@@ -316,11 +315,6 @@ class RowInitializer(Initializer):
     """
 
     distribution: ClassVar[str]
-
-    @property
-    def weights_(self) -> None:
-        """None: these rows have no recipe."""
-        return None
 
     def apply(self, matrix: Matrix, which: str = "input") -> Matrix:
         """Compute the target matrix [n_target, h] from a source matrix [n_source, h]."""

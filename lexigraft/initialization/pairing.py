@@ -39,16 +39,9 @@ def pair_vocabularies(
     ----------
     shared
         Which tokens are shared: those with the same `bytes` (`Ġword` and `▁word`); the same
-        `spelling` as vocabulary strings; the same bytes `without-space` (SALT [1]_); the same
-        lower-case text without white space (`fuzzy`, as in FOCUS [2]_); or only `special` tokens,
-        so that the rows of all others are computed.
-
-    References
-    ----------
-    .. [1] Lee, Hong, Moon and Lim 2025 (SALT), "Semantic Aware Linear Transfer by Recycling
-       Pre-trained Language Models for Cross-lingual Transfer", appendix A.
-    .. [2] Dobler and de Melo 2023, "FOCUS: Effective Embedding Initialization for Monolingual
-       Specialization of Multilingual Models".
+        `spelling` as vocabulary strings; the same bytes `without-space` (SALT, appendix A); the
+        same lower-case text without white space (`fuzzy`, as in FOCUS; CW2V, appendix E); or only
+        `special` tokens, so that the rows of all others are computed.
     """
     if n_source is not None:
         source_tokenizer = tokenizer_of_rows(source_tokenizer, n_source, f"n_source={n_source}")

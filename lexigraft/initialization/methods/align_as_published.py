@@ -44,7 +44,7 @@ class AlignAsPublished(MergeAsPublished, RowInitializer):
         rows: list[int] = []
         columns: list[int] = []
         weights: list[float] = []
-        options = {"return_offsets_mapping": True, "return_attention_mask": False}
+        options = {"return_offsets_mapping": True, "verbose": False}
         for texts in batches(tqdm(text, desc="align", unit=" sentences", disable=None)):
             source, target = (
                 tokenizer(texts, **options)

@@ -67,7 +67,6 @@ class UnifyVocab(RecipeInitializer):
     """
 
     title = "UnifyVocab"
-    _NEAREST = 3  # source tokens of an example
     version = 2
     needs = ("target", "source")
     counted = ("anchors",)
@@ -94,7 +93,12 @@ class UnifyVocab(RecipeInitializer):
         queries, rows = self._comparable(pair, target, source)
         is_new = np.isin(target.tokens, pair.new_ids)
         queries = queries[is_new]
-        penalty = _hubness(rows, queries, self.csls) / 2 if self.csls and len(queries) else 0
+        penalty = np.zeros(len(rows), dtype=np.float32)
+        if self.csls and len(queries):
+            k = min(self.csls, len(queries))
+            for block, scores in score_blocks(rows, queries):
+                best = np.take_along_axis(scores, top_k(scores, k), axis=1)
+                penalty[block] = best.mean(axis=1) / 2
         nearest = np.empty(len(queries), dtype=np.int64)
         for block, scores in score_blocks(queries, rows):
             scores -= penalty
@@ -108,7 +112,7 @@ class UnifyVocab(RecipeInitializer):
                     readable(pair.source_bytes[source.tokens[anchor]]),
                     round(float(scores[anchor]), 4),
                 ]
-                for anchor in np.argsort(-scores, kind="stable")[: self._NEAREST]
+                for anchor in np.argsort(-scores, kind="stable")[:3]
             ]
         tokens = target.tokens[is_new]
         random_ids = pair.new_ids[:0]
@@ -167,13 +171,3 @@ class UnifyVocab(RecipeInitializer):
         if self.renormalized:
             return unit_rows(target_rows), unit_rows(source_rows)
         return target_rows, source_rows
-
-
-def _hubness(rows: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
-    """For each row the mean of its `k` highest inner products with the queries."""
-    k = min(k, len(queries))
-    means = np.empty(len(rows), dtype=np.float32)
-    for block, scores in score_blocks(rows, queries):
-        best = np.take_along_axis(scores, top_k(scores, k), axis=1)
-        means[block] = best.mean(axis=1)
-    return means

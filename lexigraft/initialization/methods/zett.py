@@ -1,8 +1,6 @@
 """ZeTT: rows that a pretrained hypernetwork predicts from the source rows of a token's pieces."""
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -96,7 +94,10 @@ class ZeTT(RowInitializer):
             known = f"is not one of {', '.join(languages)}" if languages else "is not needed"
             raise UserError(f"option 'language' of initializer 'zett': {self.language!r} {known}")
         self._language = languages.index(str(self.language)) if languages else None
-        model = _tokenizer_model(folder)
+        try:
+            model = Tokenizer.from_file(str(folder / "tokenizer.json")).model
+        except Exception as error:  # the library raises nothing more specific
+            raise UserError(f"hypernetwork {folder}: has no tokenizer ({error})") from error
         letters = {byte: letter for letter, byte in byte_alphabet().items()}
         # The hypernetwork's tokenizer is always byte-level: look up pieces by bytes.
         pair = self.pair_
@@ -106,14 +107,3 @@ class ZeTT(RowInitializer):
         self.fallbacks_ = [
             token for token, pieces in zip(pair.new_tokens, self._pieces, strict=True) if not pieces
         ]
-
-
-def _tokenizer_model(folder: Path) -> Any:
-    """The tokenizer's model, which splits a string of the byte alphabet into pieces."""
-    file = folder / "tokenizer.json"
-    if not file.is_file():
-        raise UserError(f"hypernetwork {folder}: has no tokenizer.json; fetch it again")
-    try:
-        return Tokenizer.from_file(str(file)).model
-    except Exception as error:  # the library raises nothing more specific
-        raise UserError(f"hypernetwork {file}: not a tokenizer ({error})") from error
