@@ -88,6 +88,10 @@ def update_special_token_ids(
         text_config.unpadded_vocab_size = vocabulary_size(tokenizer)
     padding_id = getattr(text_config, "pad_token_id", None)
     padding_id = None if padding_id is None or padding_id < 0 else padding_id
+    if any(hasattr(module, "make_weights") for module in model.modules()):
+        # XGLM computes its positions, with zeros at that of the padding token's id. The source's
+        # id is before the first position; the target's need not be.
+        padding_id = text_config.pad_token_id = None
     parents = [name.rpartition(".")[0] for name in token_tables(model)]
     tables: list[Any] = [*map(model.get_submodule, parents)]
     for module in (model.get_input_embeddings(), *tables):

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def context_length(config: "PretrainedConfig") -> int | None:
     """The number of positions of a model; None if its configuration sets no limit."""
-    limit: int = getattr(config.get_text_config(), "max_position_embeddings", None) or 0
+    text = config.get_text_config()
+    names = ("max_position_embeddings", "max_seq_len", "max_target_positions")  # MPT, Whisper
+    limit = next((getattr(text, name) for name in names if getattr(text, name, None)), 0)
     return limit if limit > 0 else None
 
 

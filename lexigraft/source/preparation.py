@@ -40,6 +40,13 @@ logger = logging.getLogger(__name__)
 # What classes of tokenizers treat differently: spaces, contractions, digits, line feeds, composed
 # letters, marks, and scripts without spaces.
 _PROBE = "  They're 12,345\n\n\tcafe\u0301 कि ที่  人人生"
+# Types whose code in transformers cannot be trained, and why.
+_UNTRAINABLE = {
+    "dbrx": "its experts do not run in mixed precision",
+    "git": "it changes the output of its embeddings in place",
+    "reformer": "all its sequences must have one length",
+    "xmod": "its adapters of languages do not run in mixed precision",
+}
 # `format` of a model file in a package -> module and function that convert it, imported when used.
 _CONVERTERS = {
     "gguf": ("lexigraft.source.gguf", "gguf_to_folder"),
@@ -144,6 +151,11 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> CheckedSource:
         raise UserError(
             f"{subject}: its weights are quantized (quantization_config in config.json); "
             "use the original model with unquantized weights"
+        )
+    if reason := _UNTRAINABLE.get(config.model_type):
+        raise UserError(
+            f"{subject}: {config.architectures[0]} cannot be trained by transformers, since "
+            f"{reason}; choose another source"
         )
     model = skeleton(folder)
     matrices = find_matrices(folder, model)

@@ -69,7 +69,8 @@ def lora_targets(model: PreTrainedModel, settings: Lora) -> LoraTargets:
         path, _, attribute = name.rpartition(".")
         parent: Any = type(model.get_submodule(path))
         blocks = [block for block in experts_of_block if name.startswith(f"{block}.")]
-        if type(module).forward not in plain:
+        # Falcon's layers multiply as linear layers do, but round the product before the bias.
+        if type(module).forward not in plain and type(module).__name__ != "FalconLinear":
             leave_out(name, f"{type(module).__name__} is not a plain linear layer")
         elif attribute in _read_directly(parent):
             leave_out(name, "a fused kernel reads its weight directly, past an adapter")

@@ -203,8 +203,10 @@ def parameter_names(model: PreTrainedModel, modules: Iterable[Module]) -> set[st
 
 def matrix_names(model: PreTrainedModel) -> set[str]:
     """Names of the parameters that have a row for each token."""
-    matrices = [model.get_input_embeddings(), model.get_output_embeddings()]
-    return parameter_names(model, [module for module in matrices if module is not None])
+    layers = [model.get_input_embeddings(), model.get_output_embeddings()]
+    # Not those of norms within a layer of embeddings.
+    ids = {id(p) for layer in layers if layer is not None for p in layer.parameters(recurse=False)}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in ids}
 
 
 def linear_weights(
