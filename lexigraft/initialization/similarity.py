@@ -45,7 +45,7 @@ class VectorInitializer(RecipeInitializer):
 
     def _fit(self, corpus: Corpus, auxiliary: Auxiliaries) -> None:
         super()._fit(corpus, auxiliary)
-        if self.without_vector == "random":
+        if self.without_vector == "random" and len(self._fallback_ids):
             recipe = cast(Recipe, self.recipe_)
             self.recipe_ = replace(recipe, drawn_ids=self._fallback_ids, seed=self.seed_)
 

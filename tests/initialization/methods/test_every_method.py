@@ -69,6 +69,12 @@ def test_a_token_without_a_vector_may_be_drawn_like_source_rows(
     noise = (np.array(draws) - source_rows.mean(axis=0)) / source_rows.std(axis=0)
     np.testing.assert_allclose(np.corrcoef(noise), np.eye(3), atol=0.1)
     np.testing.assert_allclose(noise.std(axis=1), 1, atol=0.05)
+    # If every token has a vector, nothing is drawn.
+    fitted = initializer(method, without_vector="random").fit(
+        *pair, auxiliary=auxiliary(method, VECTORS)
+    )
+    save_initialization(fitted, tmp_path)
+    assert load_initialization(tmp_path).recipe("input").drawn_ids is None
 
 
 @pytest.mark.parametrize("method", MIXING_METHODS)
