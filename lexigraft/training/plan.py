@@ -42,10 +42,6 @@ def plan_phases(
     inputs, seed, packing = job["inputs"], job["seed"], strategy.packing
 
     @cache
-    def encoded(name: str) -> Any:
-        return encode_samples(tokenizer, read_samples(inputs["samples"][name]))
-
-    @cache
     def text(name: str, length: int, packed: bool) -> Source:
         if name == MONOLINGUAL:
             shares, blocks = text_shares(inputs["corpus"]), {}
@@ -54,7 +50,8 @@ def plan_phases(
                 tokens = tokenize_corpus(tokenizer, inputs["corpus"], limit, member)
                 blocks[member] = pack(tokens, length, packing)
             return MixedBlocks(blocks, shares) if "" not in blocks else blocks[""]
-        samples = SampleSequences.within(length, encoded(name), name)
+        encoded = encode_samples(tokenizer, read_samples(inputs["samples"][name]))
+        samples = SampleSequences.within(length, encoded, name)
         # Without a token between them, joined samples would read as one text.
         separated = packing == "apart" or document_start(tokenizer)
         if not packed or not separated or packing == "single":

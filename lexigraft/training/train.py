@@ -258,7 +258,7 @@ class _Cell:
         self.teacher = Teacher(teacher, self.strategy.packing == "apart") if teacher else None
 
     def load_untrained(
-        self, finished: int, place: torch.device | str
+        self, finished: int, target_device: torch.device | str
     ) -> tuple[PreTrainedModel, set[str]]:
         """Load the model for the phase after `finished`; return names of matrices with new rows.
 
@@ -274,9 +274,9 @@ class _Cell:
             FrozenWeights(model, self.source).round_all_but(trained)
 
         if start := self.inputs.get("start"):
-            model, self.changed = load_continued(start, place)
+            model, self.changed = load_continued(start, target_device)
         else:
-            model = load_model(self.source, torch.float32, place, round_frozen)
+            model = load_model(self.source, torch.float32, target_device, round_frozen)
         if self.inputs.get("initialization"):
             initializer = load_initialization(Path(self.inputs["initialization"]))
             self.new_ids = initializer.new_ids.tolist()
