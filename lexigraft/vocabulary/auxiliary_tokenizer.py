@@ -37,11 +37,12 @@ def used_pieces(
 
     The first `new_tokens` pieces are added before all those of the source. The ones that no word
     then contains are replaced by the next, until all are used (the code ends after eleven rounds in
-    any case); fewer are returned if there are no more.
+    any case); fewer are returned if there are no more. Characters that are not tokens come before
+    the first piece that has them and count, since no merge applies to their bytes.
     """
     chosen: list[str] = []
-    # Byte fallback comes before all merges: pieces with another character are never used.
-    candidates = (piece for piece in pieces if len(piece) == 1 or bpe.vocab.keys() >= {*piece})
+    tokens = dict.fromkeys(part for piece in pieces for part in (*piece, piece))
+    candidates = (token for token in tokens if token not in bpe.vocab)
     first_id = max(bpe.vocab.values()) + 1
     while more := list(islice(candidates, new_tokens - len(chosen))):
         chosen += more
@@ -51,6 +52,7 @@ def used_pieces(
             rules.add(piece)
         model = replace(bpe, vocab=vocab, merges=rules.merges()).model
         used = {token.value for word in words for token in model.tokenize(word)}
+        used.update(*used)  # a character is used by the pieces that are built from it
         chosen = [piece for piece in chosen if piece in used]
     return chosen
 

@@ -68,12 +68,14 @@ def test_sentencepiece_trains_the_auxiliary_tokenizer_of_a_byte_fallback_source(
 
 
 def test_a_published_piece_that_no_word_uses_is_replaced_by_the_next():
-    # "bc" always goes on to "abc"; "క" is no token, so that "కd" can never be merged.
+    # "bc" always goes on to "abc"; no word has "కd".
     vocab = {token: number for number, token in enumerate(["a", "b", "c", "d", "ab"])}
     bpe = Bpe(vocab, [("a", "b")], False, True, frozenset(), False, None, True)
     pieces = ["abc", "bc", "కd", "cd", "da"]
     assert used_pieces(pieces, bpe, ["abc", "cd", "da"], 2) == ["abc", "cd"]
     assert used_pieces(pieces, bpe, ["abc", "cd"], 3) == ["abc", "cd"]
+    # "క" is no token: it is added first, and kept although all words go on to "కd".
+    assert used_pieces(pieces, bpe, ["abc", "కd"], 3) == ["abc", "క", "కd"]
 
 
 def extended_library(model_file, pieces):
