@@ -108,19 +108,11 @@ def kinds_with(attribute: str) -> list[str]:
     return [name for name in kinds() if getattr(task_kind(name), attribute)]
 
 
-def versions_of(task: str, entry: Mapping[str, Any]) -> dict[str, int]:
+def versions_of(kind: str, settings: Settings) -> dict[str, int]:
     """The versions that the records of a task depend on: of its kind, and of its metrics."""
-    kind = task_kind(entry["kind"])
-    values = {key: value for key, value in entry.items() if key in kind.settings.model_fields}
-    names = getattr(validate(kind.settings, values, f"tasks.{task}"), "metrics", ())
-    return {f"task {entry['kind']}": kind.version} | {
-        f"metric {name}": text_metrics()[name].version for name in names
-    }
-
-
-def prompts_of(entry: Mapping[str, Any]) -> str | None:
-    """The file in config/prompts that a task's prompts are built from; None if it has none."""
-    return entry.get("prompts_from") or task_kind(entry["kind"]).prompts
+    names = getattr(settings, "metrics", ())
+    metrics = {f"metric {name}": text_metrics()[name].version for name in names}
+    return {f"task {kind}": task_kind(kind).version} | metrics
 
 
 def read_settings(kind: type[KindSettings], job: dict[str, Any]) -> KindSettings:

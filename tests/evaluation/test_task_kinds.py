@@ -43,9 +43,10 @@ def test_a_prompt_that_several_runs_draw_is_generated_once():
 
 
 def test_versions_are_those_of_the_kind_and_of_the_metrics_that_a_task_names():
-    entry = {"kind": "translation", "metrics": ["bleu"], "engine": "vllm"}
-    assert versions_of("mine", entry) == {"task translation": 1, "metric bleu": 1}
-    assert versions_of("mine", {"kind": "perplexity"}) == {"task perplexity": 1}
+    settings = task_kind("translation").settings(metrics=["bleu"])
+    assert versions_of("translation", settings) == {"task translation": 1, "metric bleu": 1}
+    settings = task_kind("perplexity").settings()
+    assert versions_of("perplexity", settings) == {"task perplexity": 1}
 
 
 def test_a_kind_and_a_metric_from_outside_are_found_by_name(monkeypatch):

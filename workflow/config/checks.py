@@ -17,7 +17,7 @@ from lexigraft.cells import NO_INITIALIZER, SOURCE_VOCABULARY
 from lexigraft.corpus.local_files import check_file, check_files, local_paths
 from lexigraft.corpus.mixture import check_shares
 from lexigraft.errors import UserError, suggestion, unknown
-from lexigraft.evaluation.task_kinds import kinds, kinds_with, prompts_of, task_kind
+from lexigraft.evaluation.task_kinds import kinds, kinds_with, task_kind
 from lexigraft.initialization import registry
 from lexigraft.installation import PIPELINE
 from lexigraft.setting_types import MASKED
@@ -376,8 +376,7 @@ def _check_texts_of_task(study: Study, task: str, language: str) -> None:
             f"languages.{language}: is a group, but task '{task}' tests one language; leave the "
             f"task out of run_tasks, or specify a member in tasks.{task}.language"
         )
-    prompted = prompts_of(plain(entry))
-    tests = kind.corpus_tests or (prompted and task_kind(prompted).corpus_tests)
+    tests = kind.corpus_tests or (entry.prompts and task_kind(entry.prompts).corpus_tests)
     key = tests and tests.key
     if kind.corpus_tests is None and key == "parallel":
         return  # without pairs, its prompts are held-out sentences

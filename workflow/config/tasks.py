@@ -147,6 +147,12 @@ class Task(Settings):
         "for `multiple_choice`: a folder with data sets of the hub by name"
     )
 
+    @property
+    def prompts(self) -> str | None:
+        """The file in config/prompts that its prompts are built from; None if it has none."""
+        prompts_from: str | None = (self.model_extra or {}).get("prompts_from")
+        return prompts_from or task_kind(self.kind).prompts
+
 
 def _task(name: str, kind: Any, field: Any, key: str = "examples") -> type[Task]:
     """The model of tasks with another type of a key."""

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from lexigraft.corpus.sample_file import SAMPLES, TEST_SET
-from lexigraft.evaluation.task_kinds import ENGLISH, prompts_of
+from lexigraft.evaluation.task_kinds import ENGLISH
 from lexigraft.settings import plain
 from workflow.config.languages import OF_GROUP
 from workflow.cost import cost_model
@@ -192,7 +192,7 @@ def task_inputs(study: Study, language: str, task: str) -> dict[str, Any]:
     """The texts that a task reads for cells of a language."""
     kind = study.task_kind(task)
     inputs: dict[str, Any] = {"corpus": texts_of(study, study.tested_language(task, language))}
-    if file := prompts_of(plain(study.tasks[task])):
+    if file := study.tasks[task].prompts:
         # Only these: a change of any other would invalidate its records.
         files = {name: f"config/prompts/{name}.yaml" for name in (file, "names")}
         inputs["prompts"] = {name: in_repository(path) for name, path in files.items()}

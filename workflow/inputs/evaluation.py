@@ -93,7 +93,7 @@ def _task(study: Study, cells_language: str, task: str) -> dict[str, Any]:
         "runs": study.run_tasks[task].runs,
         # The same examples for every cell: draws depend only on the task and the run.
         "seed": [study.settings.seed, "evaluation", language, task],
-        "versions": with_digests(versions_of(task, entry)),
+        "versions": with_digests(versions_of(entry["kind"], study.task_settings(task))),
     }
 
 
