@@ -31,7 +31,8 @@ from lexigraft.initialization.registry import initializer
 from lexigraft.source.matrices import read_matrices
 from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.vocabulary.train import train_tokenizer
-from workflow.config.registries import by_role, entries_of
+from workflow.config.initializers import InitializerConfig
+from workflow.config.registries import entries_of
 
 NAME = "initialization"
 DIMENSIONS, DONOR_DIMENSIONS = 300, 768
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run = described("deepfocus", "wechsel", "mergekit", **sizes)
         found = Measurements(options, NAME, run, keys=1, order=[(name,) for name in entries()])
         for (name,) in rounds(options, options.names or entries()):
-            method = entries()[name]["method"]
+            method = entries()[name].method
             # Variants have the same public implementation.
             other = PUBLIC[method][0] if name == method and method in PUBLIC else None
             inputs = name, given.source, place, given.text
@@ -68,16 +69,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @cache
-def entries() -> dict[str, dict[str, Any]]:
+def entries() -> dict[str, InitializerConfig]:
     """Registry entries whose cost is that of an algorithm on the input."""
     found = entries_of("initializers")
-    return {name: entry for name, entry in found.items() if entry["method"] not in LEFT_OUT}
+    return {name: entry for name, entry in found.items() if entry.method not in LEFT_OUT}
 
 
-def vectors(entry: dict[str, Any], source: Any, target: Any) -> dict[str, TokenVectors]:
+def vectors(entry: InitializerConfig, source: Any, target: Any) -> dict[str, TokenVectors]:
     """Random vectors of all ordinary tokens, by the roles of an entry."""
     made = {}
-    for number, (role, auxiliary) in enumerate(by_role(entry["auxiliary"]).items()):
+    for number, (role, auxiliary) in enumerate(entry.auxiliary.items()):
         tokenizer = source if role == "source" else target
         ids = np.array(sorted(tokenizer.get_vocab().values()), dtype=np.int64)
         ids = ids[~np.isin(ids, tokenizer.all_special_ids)]
@@ -97,15 +98,15 @@ def work(who: str, name: str, folder: str, place: str, text: str) -> None:
         given = {"corpus": lines, "auxiliary": auxiliary}
         print(json.dumps(measured(fit_and_apply(entry, source, target, matrix, given))))
     else:
-        prepared = PUBLIC[entry["method"]][1](source, target, matrix, auxiliary, lines)
+        prepared = PUBLIC[entry.method][1](source, target, matrix, auxiliary, lines)
         print(json.dumps(measured(prepared)))
 
 
 def fit_and_apply(
-    entry: dict[str, Any], source: Any, target: Any, matrix: Any, given: dict[str, Any]
+    entry: InitializerConfig, source: Any, target: Any, matrix: Any, given: dict[str, Any]
 ) -> Callable[[], object]:
     """The measured work of our initializers: one fit and one matrix."""
-    made = initializer(entry["method"], **entry["options"])
+    made = initializer(entry.method, **entry.options)
     return lambda: made.fit(source, target, n_source=len(matrix), **given).apply(matrix)
 
 

@@ -12,6 +12,7 @@ from lexigraft.artifacts.atomic import write_lines
 from lexigraft.bundled.packages import fetch_package
 from lexigraft.corpus.language import prepare_corpus
 from lexigraft.evaluation.texts import lines_of
+from lexigraft.settings import plain
 from lexigraft.source.model import open_source
 from lexigraft.source.preparation import prepare_source
 from workflow.config.registries import ROOT, entries_of
@@ -63,17 +64,18 @@ def opened(options: argparse.Namespace) -> Iterator[Inputs]:
 def prepared_source(name: str, folder: Path, packages: Path = PACKAGES) -> Path:
     """Prepare a source of the registry, as the workflow does; return the model's folder."""
     entry = entries_of("sources")[name]
-    prepare_source(entry, folder, _package(entry["package"], packages))
+    prepare_source(plain(entry), folder, _package(entry.package, packages))
     return open_source(folder).folder
 
 
 def prepared_corpus(name: str, folder: Path, packages: Path = PACKAGES) -> Path:
     """Prepare the corpus of a language of the registry, as the workflow does."""
     entry = entries_of("languages")[name]
-    prepare_corpus(entry, folder, ("benchmark",), _package(entry["text"]["package"], packages))
+    package = _package(entry.text.package, packages)
+    prepare_corpus(plain(entry), folder, ("benchmark",), package)
     return folder
 
 
 def _package(name: str, packages: Path) -> Path:
-    settings = {"name": name} | entries_of("packages")[name]
+    settings = {"name": name} | plain(entries_of("packages")[name])
     return fetch_package(**settings, into=packages / f"{name}-{settings['version']}")
