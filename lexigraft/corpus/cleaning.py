@@ -151,9 +151,9 @@ def repair(line: str, counts: CleaningCounts, repairs: Collection[str] = ()) -> 
             fixed = ftfy.fix_encoding(line).replace(_BYTE_ORDER_MARK, "")
             counts.mojibake += fixed != line
             line = fixed if MOJIBAKE in repairs else line
-        if is_zawgyi(line):
-            counts.zawgyi += 1
-            line = zawgyi_to_unicode(line) if ZAWGYI in repairs else line
+        converted = from_zawgyi(line)
+        counts.zawgyi += converted != line
+        line = converted if ZAWGYI in repairs else line
         counts.lost_characters += _REPLACEMENT in line
     if (plain := without_csv_quotes(line)) != line:
         counts.csv_quotes += 1
@@ -188,31 +188,21 @@ def without_csv_quotes(line: str) -> str:
     return field[1].replace('""', '"') if field and '""' in field[1] else line
 
 
-def is_zawgyi(text: str) -> bool:
-    """Whether a text with Burmese letters is almost certainly Zawgyi and differs from Unicode."""
+def from_zawgyi(text: str) -> str:
+    """A text converted to Unicode if it is almost certainly Zawgyi; any other text unchanged."""
     if not _BURMESE.search(text):
-        return False
-    probability = _zawgyi_detector().get_zawgyi_probability(text)
-    return probability >= _ZAWGYI_PROBABILITY and zawgyi_to_unicode(text) != text
-
-
-def zawgyi_to_unicode(text: str) -> str:
-    """Convert a Zawgyi text to Unicode; text in other scripts is unchanged."""
-    return _zawgyi_converter().transliterate(text)
+        return text
+    detector, converter = _zawgyi_tools()
+    is_zawgyi = detector.get_zawgyi_probability(text) >= _ZAWGYI_PROBABILITY
+    return converter.transliterate(text) if is_zawgyi else text
 
 
 @cache
-def _zawgyi_detector() -> Any:
+def _zawgyi_tools() -> tuple[Any, Any]:
+    from icu import Transliterator
     from myanmartools import ZawgyiDetector
 
-    return ZawgyiDetector()
-
-
-@cache
-def _zawgyi_converter() -> Any:
-    from icu import Transliterator
-
-    return Transliterator.createInstance("Zawgyi-my")
+    return ZawgyiDetector(), Transliterator.createInstance("Zawgyi-my")
 
 
 class _Debris(dict):
