@@ -27,9 +27,9 @@ class DictionaryAlignment(RecipeInitializer):
     splits the same words into shorter tokens, and these are aligned in the next of `rounds_`
     rounds, until no further token aligns.
 
-    Shared tokens copy their source row, as in every method here; the published code mixes them. A
-    new token that never aligns gets the mean of its source pieces. `entries_` is the number of
-    pairs used, `aligned_` the number of new tokens that align.
+    The published code also mixes shared tokens (`shared: special`). A new token that never aligns
+    gets the mean of its source pieces. `entries_` is the number of pairs used, `aligned_` the
+    number of new tokens that align.
 
     Parameters
     ----------
