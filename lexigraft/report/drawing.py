@@ -6,7 +6,7 @@ it is used.
 
 import logging
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -79,23 +79,29 @@ _STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def figure_style(fonts: Path | None = None) -> Iterator[None]:
+def figure_style(fonts: Path | None = None, names: Iterable[str] = ()) -> Iterator[None]:
     """Use matplotlib with the style of reports within a `with` block.
 
-    For a letter that its own font does not cover, matplotlib falls back to those of a folder.
+    For letters of the `names` in figures that its own font does not cover, matplotlib falls back to
+    fonts of a folder. All of its fonts as fallbacks would take seconds per figure.
     """
     import matplotlib
-    from matplotlib.font_manager import fontManager
+    from matplotlib.font_manager import findfont, fontManager
+    from matplotlib.ft2font import FT2Font
 
     families = {"DejaVu Sans": None}  # bundled with matplotlib
-    for file in sorted(fonts.iterdir()) if fonts else ():
+    missing = {*map(ord, "".join(names))} - FT2Font(findfont(*families)).get_charmap().keys()
+    for file in sorted(fonts.iterdir()) if fonts and missing else ():
         if file.suffix.lower() in (".woff", ".ttf", ".otf"):
             try:
-                fontManager.addfont(file)
+                covered = missing & FT2Font(file).get_charmap().keys()
             except (OSError, RuntimeError) as error:
                 logger.warning("%s: not a readable font (%s)", file, error)
                 continue
-            families[fontManager.ttflist[-1].name] = None
+            if covered:
+                fontManager.addfont(file)
+                families[fontManager.ttflist[-1].name] = None
+                missing -= covered
     with matplotlib.rc_context({**_STYLE, "font.family": [*families]}):
         yield
 
@@ -229,11 +235,14 @@ def row_panels(heights: Sequence[float], margin: float) -> tuple[Figure, np.ndar
 
 
 def add_legend(figure: Figure) -> None:
-    """Add a legend of all labelled series above the panels, with room for it."""
+    """Add a legend of all labelled lines and points above the panels, with room for it."""
+    from matplotlib.container import BarContainer
+
     handles: dict[str, Any] = {}
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
+            if not isinstance(handle, BarContainer):
+                handles.setdefault(label, handle)
     longest = max(map(len, handles), default=0)
     columns = max(1, min(6, len(handles), int(WIDTH / (0.5 + longest / 18))))
     figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * -(-len(handles) // columns))

@@ -93,7 +93,12 @@ def results_table(
         Row(names, tuple(cell(model, key) for key in shown), model.baseline, model.source)
         for model, names in zip(rows, stubs, strict=True)
     ]
-    directions = [metric(name).higher_is_better for *_, name in shown]
+    # More tokens per second are not better: tokens differ.
+    directions = [
+        None if is_per_token(name) and metric(name).higher_is_better
+        else metric(name).higher_is_better
+        for *_, name in shown
+    ]  # fmt: skip
     table_rows = compacted(ranked(table_rows, directions), keep_changes=how != "difference")
     heads, explained = column_heads(averaged, shown, compact)
     companions = [
@@ -235,17 +240,17 @@ def changes_over(
         for model, baseline, column in changed
         if column not in tested and study.find(model, *column) and study.find(baseline, *column)
     )
-    notes = bootstrap_notes(differences, "changes")
+    notes = bootstrap_notes(differences)
     if untested:
         notes.append(
-            "Changes not tested, because the outputs of both models on each example are needed: "
+            "Not tested, for lack of scores of single examples by both models: "
             f"{', '.join(untested)}."
         )
     return {(test.model, test.column): test for test in differences}, notes
 
 
-def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[str]:
-    """Notes on the stars of a table; `what` was compared, such as `differences to Source`."""
+def bootstrap_notes(differences: Sequence[ScoreDifference]) -> list[str]:
+    """A note on the stars of a table."""
     if not differences:
         return []
     note = (
@@ -253,37 +258,28 @@ def bootstrap_notes(differences: Sequence[ScoreDifference], what: str) -> list[s
         f"{RESAMPLES:,} resamples"
     )
     if len(differences) > 1:
-        note += (
-            f", p corrected for the {len(differences)} {what} in this table (Benjamini-Hochberg)"
-        )
-    notes = [f"{note}."]
-    single = [test for test in differences if not test.freedom and test.model.strategy != "none"]
-    if single:
-        which = "In this table" if len(single) == len(differences) else f"In {len(single)} of them"
-        notes.append(
-            f"{which} no model has several seeds: the test covers other examples only, not "
-            "training with other seeds."
-        )
-    return notes
+        note += f", p corrected for {len(differences)} differences (Benjamini-Hochberg)"
+    if single := sum(not test.freedom and test.model.strategy != "none" for test in differences):
+        note += f"; {single} of them over examples alone, as no model has several seeds"
+    return [f"{note}."]
 
 
 def seed_notes(study: StudyResults, summary: DataFrame) -> list[str]:
     """Notes on the number of seeds, and on numbers over fewer seeds."""
-    seeds = study.seeds
-    several = len(seeds) > 1
-    over_runs = summary[summary["over"] == "runs"]
-    runs = "; mean ± sample standard deviation." if several else "; no deviation is shown."
-    if not several and len(over_runs):
-        runs = f", {over_runs['n_runs'].max()} runs; mean ± sample standard deviation over runs."
-    names = ", ".join(map(str, seeds))
-    notes = [f"n = {len(seeds)} seed{'s' if several else ''} ({names}){runs}"]
+    seeds, over_runs = study.seeds, summary[summary["over"] == "runs"]
+    names = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''} ({', '.join(map(str, seeds))})"
+    if len(seeds) > 1:
+        shown = "; mean ± sample standard deviation (of runs, where a cell has one seed)."
+    elif len(over_runs):
+        shown = f", {over_runs['n_runs'].max()} runs; mean ± sample standard deviation over runs."
+    else:
+        shown = "; no deviation is shown."
+    notes = [f"n = {names}{shown}"]
     trained = study.scores[study.scores["strategy"] != "none"]
     # A study may measure a task on only some seeds.
     planned = summary["task"].map(trained.groupby("task")["seed"].nunique())
     if fewer := int(((summary["strategy"] != "none") & (summary["n_seeds"] < planned)).sum()):
         notes.append(f"Over fewer seeds, which the CSV file names: {fewer} of the numbers.")
-    if several and len(over_runs):
-        notes.append("Cells with one seed and several runs show the deviation over runs.")
     return notes
 
 

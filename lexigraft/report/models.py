@@ -1,6 +1,6 @@
 """The models in the rows of a table or the lines of a figure, and columns that are means."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Annotated, Any, Literal
@@ -22,6 +22,7 @@ from lexigraft.report.items import (
 from lexigraft.report.names import (
     AVERAGE,
     SAME_TEXT,
+    initializer_name,
     listed,
     primary_metric,
     row_name,
@@ -77,18 +78,24 @@ def stub(model: Model, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(values[name] for name in names)
 
 
-def vocabulary_stub_names(study: StudyResults, *more: str) -> tuple[str, ...]:
-    """Headings of the rows of a table of vocabularies; the source only if there are several."""
-    names = ("Language", "Vocabulary", *more)
-    return ("Source model", *names) if study.has_several_sources else names
-
-
 def vocabulary_stub(
-    study: StudyResults, source: str, language: str, vocabulary: str, *more: str
-) -> tuple[str, ...]:
-    """The names of a vocabulary's row under these headings."""
-    names = (study.language(language), vocabulary, *more)
-    return (source, *names) if study.has_several_sources else names
+    study: StudyResults, initializers: bool = False
+) -> tuple[tuple[str, ...], Callable[[Mapping[str, str]], tuple[str, ...]]]:
+    """Headings of a table of vocabularies, or fits, and the names of a row from its axes.
+
+    The source is only named if there are several.
+    """
+    headings = {
+        "Source model": lambda row: row["source"],
+        "Language": lambda row: study.language(row["language"]),
+        "Vocabulary": lambda row: row["vocabulary"],
+        "Initializer": lambda row: initializer_name(row["initializer"]),
+    }
+    if not study.has_several_sources:
+        del headings["Source model"]
+    if not initializers:
+        del headings["Initializer"]
+    return tuple(headings), lambda row: tuple(name(row) for name in headings.values())
 
 
 def quality_columns(study: StudyResults) -> list[Column]:

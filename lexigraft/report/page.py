@@ -17,7 +17,7 @@ from lexigraft.artifacts.atomic import write_json
 from lexigraft.report.drawing import INK, MUTED, PAPER, RULE, Look, figure_style, message, save
 from lexigraft.report.frame import StudyResults
 from lexigraft.report.items import GROUPS, Item, load, read_items
-from lexigraft.report.names import listed, source_name
+from lexigraft.report.names import initializer_name, listed, source_name
 from lexigraft.report.records import read_study
 from lexigraft.report.samples import sample_outputs
 from lexigraft.report.table import Table, as_html, document, number, render, write_table, write_text
@@ -96,7 +96,8 @@ def build_report(
     contents: dict[str, list[Any]] = {group: [] for group in GROUPS}
     omitted: dict[str, str] = {}
     captions = {"report": _PAGE_CAPTION}
-    with figure_style(inputs.get("fonts")):
+    names = [*map(study.language, study.languages), *map(initializer_name, look.initializers)]
+    with figure_style(inputs.get("fonts"), [study.title, *names]):
         for item in sorted(items, key=lambda item: GROUPS.index(item.group)):
             part = study.part(item)
             count = len(part.seeds)

@@ -92,7 +92,7 @@ def text_costs(study: StudyResults, trained: Sequence[Model], source: str, langu
     costs = {
         "tokens per sentence": tokens,
         "training, s per 1,000 sentences": training,
-        "generation, s per 1,000 characters": _generation_times(study, source, language),
+        "generating 1,000 characters, s": _generation_times(study, source, language),
     }
     # A single vocabulary has nothing to be compared with.
     return {
@@ -129,6 +129,7 @@ def _draw_costs(axis: Axes, costs: Costs, room: float) -> None:
                 0.72,
                 color=drawing.MUTED if is_source else drawing.COLOURS[0],
                 alpha=0.55,
+                label=title,
             )
             axis.annotate(number(value, 0 if value >= 100 else 1), (length, y), (3, 0),
                           textcoords="offset points", va="center", fontsize=7.5)  # fmt: skip

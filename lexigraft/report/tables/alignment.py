@@ -5,8 +5,8 @@ from pandas import DataFrame, Series
 from lexigraft.report.frame import CELL, StudyResults, select
 from lexigraft.report.heldout import sentences_scored
 from lexigraft.report.items import table
-from lexigraft.report.models import models, vocabulary_stub, vocabulary_stub_names
-from lexigraft.report.names import initializer_name, metric
+from lexigraft.report.models import models, vocabulary_stub
+from lexigraft.report.names import metric
 from lexigraft.report.table import Shown, Table, frame_table
 
 # The metrics that UnifyVocab compares with the first step's loss (Figures 3b and 8), in its order.
@@ -54,10 +54,7 @@ def alignment(study: StudyResults) -> Table | None:
     return frame_table(
         frame,
         _COLUMNS,
-        vocabulary_stub_names(study, "Initializer"),
-        lambda row: vocabulary_stub(
-            study, *(row[axis] for axis in CELL[:3]), initializer_name(row["initializer"])
-        ),
+        *vocabulary_stub(study, initializers=True),
         notes,
         group=lambda row: "/".join(row[axis] for axis in CELL[:3]),
     )

@@ -8,7 +8,7 @@ from lexigraft.corpus.mixture import MEASURED
 from lexigraft.report.frame import CELL, SEEDED, StudyResults, select
 from lexigraft.report.heldout import text_scores, text_tasks
 from lexigraft.report.items import Options, table
-from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
+from lexigraft.report.models import vocabulary_stub
 from lexigraft.report.names import ENGLISH_BITS_PER_BYTE, metric
 from lexigraft.report.table import Shown, Table, frame_table, number
 
@@ -123,8 +123,7 @@ def fragmentation(study: StudyResults) -> Table | None:
     return frame_table(
         DataFrame(every),
         columns,
-        vocabulary_stub_names(study),
-        lambda row: vocabulary_stub(study, *(row[axis] for axis in CELL[:3])),
+        *vocabulary_stub(study),
         notes,
         DataFrame(every)[[*frame, _ENGLISH_CHANGE]].dropna(axis=1, how="all"),
     )

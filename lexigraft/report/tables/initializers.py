@@ -7,8 +7,7 @@ from pydantic import Field
 
 from lexigraft.report.frame import CELL, StudyResults, select
 from lexigraft.report.items import Options, table
-from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
-from lexigraft.report.names import initializer_name
+from lexigraft.report.models import vocabulary_stub
 from lexigraft.report.table import Shown, Table, frame_table, number
 
 AGREEMENT = "greedy_agreement"  # a kind of task, and its main metric
@@ -99,10 +98,7 @@ def initializers(study: StudyResults) -> Table | None:
     return frame_table(
         wide.reset_index(),
         columns,
-        vocabulary_stub_names(study, "Initializer"),
-        lambda row: vocabulary_stub(
-            study, *(row[axis] for axis in CELL[:3]), initializer_name(row["initializer"])
-        ),
+        *vocabulary_stub(study, initializers=True),
         notes,
         means,
     )

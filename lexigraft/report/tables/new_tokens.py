@@ -9,8 +9,7 @@ from pydantic import Field
 from lexigraft.report.frame import SEEDED, StudyResults, select
 from lexigraft.report.heldout import text_scores, text_tasks
 from lexigraft.report.items import Options, table
-from lexigraft.report.models import vocabulary_stub, vocabulary_stub_names
-from lexigraft.report.names import initializer_name
+from lexigraft.report.models import vocabulary_stub
 from lexigraft.report.table import Row, Table, TableCell, number
 
 _MOST_PARTS = 5
@@ -41,6 +40,7 @@ def new_tokens(study: StudyResults) -> Table | None:
     """A row per new token of each vocabulary and initializer."""
     scores = text_scores(study.summary, text_tasks(study))
     content = "nearest" if (nearest := study.item.option("nearest")) else "parts"
+    headers, stub = vocabulary_stub(study, initializers=True)
     rows, data = [], []
     for key in dict.fromkeys(fit[:3] for fit in study.examples):
         of_key = dict(zip(SEEDED[:3], key, strict=True))
@@ -60,20 +60,19 @@ def new_tokens(study: StudyResults) -> Table | None:
                 # Weights of a recipe sum to one: parts that are not listed have the remainder.
                 others = number(1 - sum(weight for _, weight in parts), 2)
                 cells.append(TableCell(f"{more} more", change=others) if more else TableCell(""))
-                names = (initializer_name(name), part_label(example["text"]))
-                rows.append(Row(vocabulary_stub(study, *key, *names), tuple(cells)))
                 token = {**of_key, "initializer": name, "token": example["text"]}
+                names = (*stub(token), part_label(example["text"]))
+                rows.append(Row(names, tuple(cells)))
                 data += [{**token, "source_token": part, "weight": w} for part, w in parts]
     if not rows:
         return None
     heads = [("source tokens", str(at + 1)) for at in range(_MOST_PARTS)]
     heads.append(("source tokens", "others"))
-    headers = vocabulary_stub_names(study, "Initializer", "New token")
     notes = [
         "Second number: the weight, or the similarity. ␣: a space. Parts such as E0 B0: bytes in "
         "hexadecimal that are not text on their own."
     ]
-    return Table(headers, heads, rows, DataFrame(data), notes)
+    return Table((*headers, "New token"), heads, rows, DataFrame(data), notes)
 
 
 def part_label(text: str) -> str:

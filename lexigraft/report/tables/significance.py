@@ -130,7 +130,7 @@ def significance(study: StudyResults) -> Table | None:
     heads, explained = model_table.column_heads(study, columns, compact)
     where = "In the CSV file" if compact else "Below a difference"
     notes = [
-        *model_table.bootstrap_notes(differences, "differences"),
+        *model_table.bootstrap_notes(differences),
         f"Only significant differences are coloured. Blue: better; red: worse; {FULL_SHADE_NOTE}. "
         f"{where}: its 95 % interval, corrected p, and effect size d (Cohen's, over examples: 0.2 "
         "is small, 0.8 large). Runs and seeds are averaged; an example is resampled with all of "
