@@ -139,10 +139,10 @@ def continue_greedily(
     """Continue each prompt with the most likely token at each step.
 
     Padding is masked, so `padding` may be any id of the vocabulary. A row ends at the first of
-    `stop_tokens`, but not before `min_new_tokens`; the rest of it is padding. `criteria` are other
-    conditions that end a row; later tokens of the row are then meaningless. `prefix` is the shared
-    prefix of all prompts, if it has been processed. With `beams` above 1, the beam with the highest
-    mean log-likelihood per token is returned; `criteria` must then not depend on rows.
+    `stop_tokens`, but not before `min_new_tokens`; the rest of it is padding. `criteria` are called
+    after each step and may end a row. `prefix` is the shared prefix of all prompts, if it has been
+    processed. With `beams` above 1, the beam with the highest mean log-likelihood per token is
+    returned.
 
     Returns ids [len(prompts), steps], int64, steps ≤ `max_new_tokens`.
     """

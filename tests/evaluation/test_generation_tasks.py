@@ -201,6 +201,9 @@ def test_a_question_is_asked_with_its_text_and_scored_by_the_best_reference(
     assert measured.details["tests"] == {"greek": {"drawn_from": 4, "questions": 4}}
     assert [row["exact_match"] for row in rows] == [100, 0, 0, 0]
     assert measured.metrics["exact_match"] == measured.metrics["f1"] == 25
+    # The labels are in the language of the question (SALT, 4.4).
+    _, rows = evaluate(ask(questions_in="en"), tokenizer)
+    assert rows[1]["prompt"] == "Context: Το τρένο φεύγει στις 8.\nQuestion: Πότε φεύγει;\nAnswer:"
 
 
 @pytest.mark.parametrize(

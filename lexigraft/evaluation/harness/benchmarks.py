@@ -62,8 +62,7 @@ def prepare_benchmark(
     files = sorted(file for file in (into / DATA).rglob("*") if file.is_file())
     used = sorted({data_set["place"] for data_set in stored if data_set["place"]})
     commits = {key: commit for data_set in stored for key, commit in data_set["commits"].items()}
-    facts |= {"available": True, "why": None, "used": used, "commits": commits}
-    facts |= {DATA_SETS.split(".")[0]: stored}
+    facts |= {"available": True, "why": None, "used": used, "commits": commits, "datasets": stored}
     return [str(file.relative_to(into)) for file in files], facts
 
 

@@ -111,16 +111,12 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
 class CellModel(HFLM):
     """The harness's wrapper of transformers models for a cell's `model` and `tokenizer`.
 
-    Nothing is exported. Log-likelihoods are summed in float32, whatever the model's precision, for
-    batches of at most `batch_size` answers (None: the default number), or fewer if only these fit
-    into GPU memory.
+    Log-likelihoods are summed in float32, whatever the model's precision, in batches of at most
+    `batch_size` answers (None: the default number), or fewer if only these fit into memory.
     """
 
     def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerFast,
-        batch_size: int | None,
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, batch_size: int | None
     ):
         # The harness fails for a tokenizer with neither BOS nor EOS, one of which it puts before an
         # answer without a question.

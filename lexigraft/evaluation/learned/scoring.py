@@ -160,9 +160,9 @@ def _run_scorer(job: Job, options: dict[str, Any], runs: list[list[Row]]) -> Ite
     python, answers = job["inputs"]["python"], 0
     # Isolated (-I): packages and paths of this environment do not affect the other one.
     command = [python, "-I", str(SCORER), json.dumps(options)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
     try:
-        process: Any = subprocess.Popen(command, **pipes, env=_environment(), encoding="utf-8")
+        process: Any = subprocess.Popen(command, **streams, env=_environment())
     except OSError as error:
         reason = f"{python}: cannot be run ({error.strerror}); run `make metrics`"
         raise UserError(reason) from None
