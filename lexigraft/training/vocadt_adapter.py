@@ -50,10 +50,6 @@ class Adapter(torch.nn.Module, ABC):
         """`A[ids] @ table`, or all rows: [len(ids), h] of a source matrix [n_source, h]."""
 
     @abstractmethod
-    def from_source_logits(self, logits: torch.Tensor) -> torch.Tensor:
-        """`logits @ A^T`: [..., n_target] of the source's logits [..., n_source]."""
-
-    @abstractmethod
     def distances(self) -> torch.Tensor:
         """The distance of each shared token's row from its initial value."""
 
@@ -71,7 +67,8 @@ class Adapter(torch.nn.Module, ABC):
         weights = sum(parameter.numel() for parameter in self.parameters())
         through_source = positions * (self.n_source * size + weights)
         if through_source < size * (weights + self.n_target * positions):
-            return self.from_source_logits(head(hidden))
+            logits = head(hidden).flatten(0, -2)
+            return self.rows(None, logits.T).T.unflatten(0, hidden.shape[:-1])
         bias = None if head.bias is None else self.rows(None, head.bias[:, None])[:, 0]
         return linear(hidden, self.rows(None, head.weight), bias)
 
@@ -112,10 +109,6 @@ class DenseAdapter(Adapter):
         dtype = torch.get_autocast_dtype(kind) if lower else table.dtype
         with torch.autocast(kind, enabled=False):
             return _Rows.apply(self.weights, ids, table, dtype)
-
-    def from_source_logits(self, logits):
-        """See `Adapter`."""
-        return linear(logits, self.weights)
 
     def distances(self):
         """See `Adapter`."""
@@ -242,10 +235,6 @@ class SparseAdapter(Adapter):
                 mode="sum",
                 include_last_offset=True,
             )
-
-    def from_source_logits(self, logits):
-        """See `Adapter`."""
-        return self.rows(None, logits.flatten(0, -2).T).T.unflatten(0, logits.shape[:-1])
 
     def distances(self):
         """See `Adapter`."""
