@@ -76,13 +76,25 @@ TOGETHER = (
 )
 
 
+class _Preloaded:
+    """`sys` for `workflow.jobs`, whose Snakemake starts in a fork: a new Python takes seconds."""
+
+    @property
+    def executable(self):
+        from tests import preloaded_python
+
+        return preloaded_python.python()
+
+
 def pytest_configure(config):
     """Let all workers share the bytecode, and a Python that has imported what jobs import.
 
     Where the user's cache is read-only, Snakemake has one in the repository.
     """
+    import workflow.jobs
     from workflow.commands.running import snakemake_environment
 
+    workflow.jobs.sys = _Preloaded()
     os.environ.update(snakemake_environment())
     os.environ["LEXIGRAFT_PRELOAD"] = "false"  # tests/preloaded_python.py takes its place
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):

@@ -36,10 +36,11 @@ def test_texts_of_a_known_tokenizer_are_not_encoded_again(smollm2_cut, letters):
     of_letters = encode_tokens(letters, Lengths())
     moved = TokenVectors(of_letters.tokens, of_letters.vectors + 1)
     found = encode_tokens(smollm2_cut, Noting(), (letters, moved))
-    known = {token_bytes(letters)[i].decode(errors="replace") for i in moved.tokens.tolist()}
+    texts, pieces = token_bytes(letters), token_bytes(smollm2_cut)
+    known = {texts[i].decode(errors="replace") for i in moved.tokens.tolist()}
     assert known and encoded and not known & {*encoded}
     for token, vector in zip(found.tokens.tolist(), found.vectors.tolist(), strict=True):
-        text = token_bytes(smollm2_cut)[token].decode(errors="replace")
+        text = pieces[token].decode(errors="replace")
         assert vector == [len(text) + (text in known), ord(text[0]) + (text in known)]
     everything = encode_tokens(letters, None, (letters, moved))
     assert (everything.vectors == moved.vectors).all()

@@ -1,6 +1,7 @@
 """Sources with words that were added before, which are cut out of texts before BPE sees them."""
 
 import copy
+from functools import cache
 
 import pytest
 from tokenizers import AddedToken
@@ -25,6 +26,7 @@ def frequent_words(texts, count=40):
 
 @pytest.fixture(scope="module")
 def sources(request, telugu):
+    @cache
     def build(name, kind):
         source = copy.deepcopy(request.getfixturevalue(name))
         words = frequent_words(telugu)
@@ -37,26 +39,28 @@ def sources(request, telugu):
     return build
 
 
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_the_corpus_uses_every_new_token_of_a_source_with_added_words(name, kind, sources, telugu):
-    source = sources(name, kind)
-    target = expand_tokenizer(source, telugu, 100)
+@pytest.fixture(scope="module", params=KINDS, ids="-".join)
+def expansion(request, sources, telugu):
+    """A source with added words, and its expansion by 100 tokens."""
+    source = sources(*request.param)
+    return source, expand_tokenizer(source, telugu, 100)
+
+
+def test_the_corpus_uses_every_new_token_of_a_source_with_added_words(expansion, telugu):
+    source, target = expansion
     used = {number for ids in target(telugu).input_ids for number in ids}
     assert used.issuperset(new_token_ids(source, target))
 
 
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_no_new_token_has_the_text_of_an_added_word(name, kind, sources, telugu):
-    source = sources(name, kind)
-    target = expand_tokenizer(source, telugu, 100)
+def test_no_new_token_has_the_text_of_an_added_word(expansion):
+    source, target = expansion
     stands_for = token_bytes(target)
     added = {stands_for[number] for number in source.added_tokens_decoder}
     assert added.isdisjoint(stands_for[number] for number in new_token_ids(source, target))
 
 
-@pytest.mark.parametrize(("name", "kind"), KINDS)
-def test_words_are_those_that_the_model_of_the_tokenizer_gets(name, kind, sources, telugu):
-    source = sources(name, kind)
+def test_words_are_those_that_the_model_of_the_tokenizer_gets(expansion, telugu):
+    source, _ = expansion
     split, backend = WordSplitter(source.backend_tokenizer), source.backend_tokenizer
     added = set(source.added_tokens_decoder)
     for text in [*telugu[:100], *frequent_words(telugu)]:

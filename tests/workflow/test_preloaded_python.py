@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_command
-from tests.workflow.conftest import REPOSITORY, copy_project
+from tests.workflow.conftest import REPOSITORY
 from workflow import preloaded_python
 
 SCRIPT = """
@@ -30,12 +30,6 @@ match sys.argv[1]:
     case "wait":
         Path("waiting").write_text(str(os.getpid()))
         time.sleep(float(sys.argv[2]))
-"""
-
-WAIT = """
-import os, time
-while (place := os.environ.get("LEXIGRAFT_PRELOADED")) and set(os.listdir(place)) <= {"python"}:
-    time.sleep(0.1)
 """
 
 
@@ -229,30 +223,3 @@ def test_compiled_code_is_not_taken_from_the_folder_of_temporary_files(cache, mo
         check=True,
     )
     assert done.stdout == f"{cache}/torchinductor\n"
-
-
-def test_a_run_uses_it_and_writes_the_same(tmp_path, miniature):
-    """Snakemake itself is an ordinary Python here."""
-    found = {}
-    for preload in ("true", "false"):
-        checkout = copy_project(tmp_path / preload)
-        checkout.config = miniature
-        # Training begins when the server is ready.
-        checkout.edit(
-            "scripts/prepare_corpus.py", "from lexigraft.job", f"{WAIT}from lexigraft.job"
-        )
-        start = "def stage(job: Job) -> None:\n"
-        checkout.edit("scripts/train.py", start, f"{start}    print(*__import__('sys').modules)\n")
-        cell = "tiny/telugu/expand-50/align/short/seed-0"
-        result = run_command(
-            [sys.executable, *checkout.command(f"results/training/{cell}/card.json")[1:]],
-            cwd=checkout.folder,
-            env={**checkout.environment(), "LEXIGRAFT_PRELOAD": preload},
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        log = (checkout.folder / f"results/logs/training/{cell}.log").read_text()
-        imported = "transformers.trainer" in log.split("\n")[0].split()
-        assert imported == (preload == "true")
-        changed = checkout.folder / f"results/training/{cell}/changed.safetensors"
-        found[preload] = changed.read_bytes()
-    assert found["true"] == found["false"]

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from lexigraft.artifacts.comparison import compare
+from tests.conftest import run_command
 from tests.workflow.conftest import Checkout, copy_project
 
 ALIGN = "tiny/telugu/expand-50/align/short/seed-0"
@@ -196,3 +198,37 @@ def test_a_killed_evaluation_loses_the_run_under_way_at_most(study):
     after = complete()
     assert len(after) == len(before) + 4
     assert {file: after[file] for file in whole} == whole
+
+
+WAIT = """
+import os, time
+while (place := os.environ.get("LEXIGRAFT_PRELOADED")) and set(os.listdir(place)) <= {"python"}:
+    time.sleep(0.1)
+"""
+
+
+def test_a_run_uses_it_and_writes_the_same(tmp_path, miniature):
+    """Snakemake itself is an ordinary Python here."""
+    found = {}
+    for preload in ("true", "false"):
+        checkout = copy_project(tmp_path / preload)
+        checkout.config = miniature
+        # Training begins when the server is ready.
+        checkout.edit(
+            "scripts/prepare_corpus.py", "from lexigraft.job", f"{WAIT}from lexigraft.job"
+        )
+        start = "def stage(job: Job) -> None:\n"
+        checkout.edit("scripts/train.py", start, f"{start}    print(*__import__('sys').modules)\n")
+        cell = "tiny/telugu/expand-50/align/short/seed-0"
+        result = run_command(
+            [sys.executable, *checkout.command(f"results/training/{cell}/card.json")[1:]],
+            cwd=checkout.folder,
+            env={**checkout.environment(), "LEXIGRAFT_PRELOAD": preload},
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        log = (checkout.folder / f"results/logs/training/{cell}.log").read_text()
+        imported = "transformers.trainer" in log.split("\n")[0].split()
+        assert imported == (preload == "true")
+        changed = checkout.folder / f"results/training/{cell}/changed.safetensors"
+        found[preload] = changed.read_bytes()
+    assert found["true"] == found["false"]

@@ -1,7 +1,6 @@
 """The developer's check: changed code needs a raised version, or a refreshed lock file."""
 
 import json
-import sys
 
 import pytest
 
@@ -61,7 +60,7 @@ def test_code_changes_the_digest(old, new):
 def versions(project: Checkout, *arguments: str) -> str:
     """The output of `python -m workflow.versions` in a copy of the repository."""
     done = run_command(
-        [sys.executable, "-m", "workflow.versions", *arguments],
+        [project.python, "-m", "workflow.versions", *arguments],
         cwd=project.folder,
         env=project.environment(),
     )
