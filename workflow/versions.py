@@ -74,6 +74,10 @@ def all_versioned() -> dict[str, Versioned]:
     ):
         for name in names:
             versioned[f"{label} {name}"] = Versioned(kind_of(name).version, [file_of(name)])
+    for name, kind in auxiliaries.items():
+        if kind.computed_by:
+            module = kind.computed_by.rpartition(".")[0]
+            versioned[f"auxiliary {name}"].files.append(f"{module.replace('.', '/')}.py")
     for name in learned_kinds():
         files = [SCORER, f"lexigraft/evaluation/learned/kinds/{name}.py"]
         versioned[f"metric {name}"] = Versioned(learned_kind(name).VERSION, files)

@@ -59,13 +59,15 @@ class AuxiliaryKind(Settings):
     version: ClassVar[int] = 1
     cost: ClassVar[AuxiliaryCost]
     trains: ClassVar[bool] = False  # whether vectors are trained on the `corpus`
+    computed_by: ClassVar[str] = ""  # path of a function of the library, if there is one
 
     kind: str
 
-    @staticmethod
-    def function() -> Callable[..., Any] | None:
-        """The function of the library that has the options of an entry as parameters, if any."""
-        return None
+    @classmethod
+    def function(cls) -> Callable[..., Any]:
+        """The function `computed_by`, which has the options of an entry as parameters."""
+        module, _, name = cls.computed_by.rpartition(".")
+        return getattr(import_module(module), name)
 
     @classmethod
     def reads(cls, settings: Options) -> tuple[str, ...]:
@@ -102,9 +104,7 @@ class TrainedVectors(AuxiliaryKind):
         }
         if cls.cost.threads > 1:
             options["threads"] = int(os.environ.get("OMP_NUM_THREADS", "1"))
-        train = cls.function()
-        assert train is not None
-        return train(tokenizer, inputs["corpus"], **options, seed=seed), {}
+        return cls.function()(tokenizer, inputs["corpus"], **options, seed=seed), {}
 
 
 @cache

@@ -34,7 +34,7 @@ def test_every_new_token_gets_a_convex_recipe_without_fallback(recipes):
 
 def test_align_equals_mean_with_continued_merges(recipes):
     align, mean = recipes["align"], recipes["mean"]
-    assert align.by_characters_ == 0
+    assert align.sentences_by_characters_ == 0
     rows = [fitted.recipe_.rows(fitted.new_ids) for fitted in (align, mean)]
     assert abs(rows[0] - rows[1]).max() < 1e-12
 

@@ -70,8 +70,8 @@ def table(model: type[BaseModel]) -> str:
 def rows(model: type[BaseModel], prefix: str = "", only: Collection[str] = ()) -> Iterator[str]:
     """The rows of such a table; `prefix` begins all keys, `only` are the keys that it has."""
     passed_on: Mapping[str, Parameter] = {}
-    if issubclass(model, AuxiliaryKind) and (function := model.function()):
-        passed_on = signature(function).parameters
+    if issubclass(model, AuxiliaryKind) and model.computed_by:
+        passed_on = signature(model.function()).parameters
     schema = model.model_json_schema()["properties"]
     for name, field in model.model_fields.items():
         if only and name not in only:

@@ -1,7 +1,6 @@
 """The kind `fasttext`: vectors of tokens that fastText trains on a corpus (FOCUS)."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,6 +13,7 @@ from lexigraft.settings import optional
 class FastText(TrainedVectors):
     """The options and the cost of `train_fasttext`."""
 
+    computed_by: ClassVar = "lexigraft.auxiliary.fasttext.train_fasttext"
     title: ClassVar = "fastText"
     # The default of three epochs on one thread; character n-grams alone take 2.4 GB.
     cost: ClassVar = AuxiliaryCost(megabytes=5000, minutes=60, minutes_per_million_tokens=1)
@@ -38,13 +38,6 @@ class FastText(TrainedVectors):
     minimum_words: Annotated[int, Field(ge=0)] = optional(
         "sentences with fewer words are dropped. For Thai and Japanese: with fewer characters"
     )
-
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        """`train_fasttext`."""
-        from lexigraft.auxiliary.fasttext import train_fasttext
-
-        return train_fasttext
 
     @classmethod
     def check(cls, settings: Options, where: str) -> None:

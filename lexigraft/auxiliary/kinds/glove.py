@@ -1,7 +1,6 @@
 """The kind `glove`: vectors of tokens that GloVe trains on a corpus (UnifyVocab)."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +12,7 @@ from lexigraft.settings import optional
 class Glove(TrainedVectors):
     """The options and the cost of `train_glove`."""
 
+    computed_by: ClassVar = "lexigraft.auxiliary.glove.train_glove"
     title: ClassVar = "GloVe"
     # 40 bytes and fifteen updates for each pair of co-occurring tokens: 30,000 sentences of 40
     # tokens have at most 36 million pairs, and larger texts are assumed to have 1.5 per token.
@@ -38,10 +38,3 @@ class Glove(TrainedVectors):
     )
     alpha: Annotated[float, Field(ge=0)] = optional("see `x_max`")
     learning_rate: Positive = optional("learning rate of AdaGrad")
-
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        """`train_glove`."""
-        from lexigraft.auxiliary.glove import train_glove
-
-        return train_glove

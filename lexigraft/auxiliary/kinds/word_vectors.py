@@ -3,7 +3,6 @@
 WECHSEL, OFA, SALT and the FOCUS variant of Yamaguchi et al. use such vectors.
 """
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -19,6 +18,7 @@ _OPTIONS = ("unlisted_words", "pooling", "notation")  # of `read_word_vectors`
 class WordVectors(AuxiliaryKind):
     """Vectors from files, of the words that tokens spell or are parts of."""
 
+    computed_by: ClassVar = "lexigraft.auxiliary.word_vectors.read_word_vectors"
     title: ClassVar = "word vectors"
     cost: ClassVar = AuxiliaryCost(megabytes=2000, minutes=30, loads_files=True)
 
@@ -43,13 +43,6 @@ class WordVectors(AuxiliaryKind):
         "`dictionary`; `dictionary-as-published` counts pairs, and equal forms of them, as often "
         "as they occur, as WECHSEL's code does"
     )
-
-    @staticmethod
-    def function() -> Callable[..., Any]:
-        """`read_word_vectors`."""
-        from lexigraft.auxiliary.word_vectors import read_word_vectors
-
-        return read_word_vectors
 
     @classmethod
     def reads(cls, settings: Options) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class Align(RecipeInitializer):
     overlap it. Special and unknown tokens are not counted.
 
     A new token that never occurs gets the mean of its source pieces. `sentences_` is the number of
-    sentences read, `by_characters_` the number that needed character offsets, and `occurrences_`
+    sentences read, `sentences_by_characters_` those that needed character offsets, `occurrences_`
     [len(new_ids)] the numbers of aligned occurrences.
 
     References
@@ -37,20 +37,17 @@ class Align(RecipeInitializer):
        LLMs with 0.01GB of Target Language Text?", section 4.3.
     """
 
+    counted = ("sentences", "sentences_by_characters")
+
     def statistics(self) -> dict[str, Any]:
-        """Statistics of the recipe, sentences, sentences_by_characters and occurrences."""
-        return {
-            **super().statistics(),
-            "sentences": self.sentences_,
-            "sentences_by_characters": self.by_characters_,
-            "occurrences": int(self.occurrences_.sum()),
-        }
+        """Statistics of the recipe and of the corpus."""
+        return super().statistics() | {"occurrences": int(self.occurrences_.sum())}
 
     def _new_rows(self, pair: VocabularyPair, corpus: Corpus, auxiliary: Auxiliaries) -> NewRows:
         corpus = required_corpus(self.name, corpus)
         summed_weights = csr_array((len(pair.new_ids), pair.n_source))
         self.occurrences_ = np.zeros(len(pair.new_ids), dtype=np.int64)
-        self.sentences_ = self.by_characters_ = 0
+        self.sentences_ = self.sentences_by_characters_ = 0
         source = _Tokens(pair.source_tokenizer, pair.source_bytes)
         target = _Tokens(pair.target_tokenizer, pair.target_bytes)
         for texts in batches(tqdm(corpus, desc="align", unit=" sentences", disable=None)):
@@ -79,7 +76,7 @@ class Align(RecipeInitializer):
             _spans(tokens, texts, text_starts) for tokens in (source, target)
         )
         self.sentences_ += len(texts)
-        self.by_characters_ += len(source_inexact | target_inexact)
+        self.sentences_by_characters_ += len(source_inexact | target_inexact)
         # A space that only one tokenizer adds before a text is not part of the text.
         unpaired_spaces = np.setxor1d(
             text_starts[np.isin(text_starts, source_spans[1])],

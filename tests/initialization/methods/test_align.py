@@ -104,7 +104,7 @@ def test_a_sentence_with_an_unknown_character_counts_without_it(byte_fallback, r
     source = byte_fallback([], fallback=False)
     target = byte_fallback([], new_characters="త", new_merges=[("a", "b")], fallback=False)
     fitted = initializer("align").fit(source, target, corpus=["ab", "త ab", "ab"])
-    assert (fitted.sentences_, fitted.by_characters_) == (3, 1)
+    assert (fitted.sentences_, fitted.sentences_by_characters_) == (3, 1)
     assert fitted.statistics()["sentences_by_characters"] == 1
     assert fitted.occurrences_.tolist() == [0, 3]  # an unknown token is no evidence for త
     assert row(fitted, "ab") == {"a": 0.5, "b": 0.5}
@@ -141,7 +141,7 @@ def test_a_wordpiece_word_includes_the_space_before_it(byte_level, wordpiece, ro
     # "De abc." is D|e|Ġa|b|c|. to the source, and to the target, which lower-cases, d|##e|abc|.
     source, target = byte_level([("Ġ", "a")]), wordpiece("abc")
     fitted = initializer("align").fit(source, target, corpus=["De abc."])
-    assert fitted.by_characters_ == 1
+    assert fitted.sentences_by_characters_ == 1
     assert row(fitted, "abc") == pytest.approx({"Ġa": 1 / 3, "b": 1 / 3, "c": 1 / 3})
     # Words alone stand for the text's letters with the space that begins a word.
     assert row(fitted, "d") == {"D": 1.0}
@@ -250,7 +250,7 @@ def test_letters_that_a_normalizer_splits_keep_their_position(byte_level, row):
     source.backend_tokenizer.normalizer = normalizers.NFKC()
     target.backend_tokenizer.normalizer = normalizers.NFKC()
     fitted = initializer("align").fit(source, target, corpus=["ﬁn ﬁ"])
-    assert fitted.by_characters_ == 1
+    assert fitted.sentences_by_characters_ == 1
     assert row(fitted, "fin") == pytest.approx({"f": 1 / 3, "i": 1 / 3, "n": 1 / 3})
     assert row(fitted, "fi") == {"f": 0.5, "i": 0.5}
 
