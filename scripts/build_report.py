@@ -8,6 +8,7 @@ from pathlib import Path
 from lexigraft.artifacts.cards import commit_of_code
 from lexigraft.job import Job, Written, run
 from lexigraft.report.inputs import files_read, report_inputs, report_settings
+from lexigraft.report.names import display_titles
 
 # Not the whole folder: Snakemake writes its own report there too.
 _WRITTEN = (
@@ -18,7 +19,6 @@ _BY_HAND = "--cores 1 --configfile STUDY.yaml"
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.report.names import display_titles
     from lexigraft.report.page import build_report
 
     config, fonts = job["settings"]["study"], job["inputs"].get("fonts")

@@ -1,11 +1,11 @@
 """Build the tokenizer of a cell: the source's expanded or pruned, or one trained on the text."""
 
+from lexigraft.corpus.lines import corpus_sentences
+from lexigraft.corpus.mixture import read_amount
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.corpus.mixture import read_amount
     from lexigraft.corpus.sampling import StoredLines
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.model import open_source

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from lexigraft.artifacts.atomic import write_json
+from lexigraft.evaluation.harness.benchmark_state import new_state
+from lexigraft.evaluation.learned.checkpoint import STATE
 from lexigraft.job import Job, Written, run
 
 
 def stage(job: Job) -> Written:
-    from lexigraft.evaluation.harness.benchmark_state import new_state
     from lexigraft.evaluation.harness.benchmarks import prepare_benchmark
-    from lexigraft.evaluation.learned.checkpoint import STATE
 
     folder, settings = Path(job["outputs"]["folder"]), job["settings"]
     files, facts = prepare_benchmark(

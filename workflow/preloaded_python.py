@@ -13,18 +13,27 @@ server never imports lexigraft. This file is run by path, and imports only the s
 Snakemake starts a shell for each job, so its executor plugins cannot fork the script instead.
 """
 
+import atexit
+import gc
 import json
 import os
+import runpy
+import select
+import shlex
+import shutil
 import signal
 import socket
+import stat
+import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import subprocess
+from typing import Any
 
 FOLDER = "LEXIGRAFT_PRELOADED"  # environment variable of jobs: the folder of the server
 LONGEST = 107 - len("/0123456789abcdef.new")  # bytes of its path: a socket has at most 107
@@ -37,7 +46,7 @@ THREADS = ("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_N
             "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")  # fmt: skip
 
 # Started by this process; kept, since it ends when its standard input is closed.
-server: "subprocess.Popen[bytes] | None" = None
+server: subprocess.Popen[bytes] | None = None
 
 
 def start(repository: str) -> None:
@@ -47,9 +56,6 @@ def start(repository: str) -> None:
     write to. Call it after all variables of the jobs' environment are set.
     """
     global server
-    import shlex
-    import subprocess
-    import tempfile
 
     if sys.platform != "linux":
         return
@@ -82,8 +88,6 @@ def start(repository: str) -> None:
 
 def is_private(folder: Path) -> bool:
     """Whether this is a folder, not a link, of this user, in which nobody else can write."""
-    import stat
-
     status = folder.lstat()
     return (
         stat.S_ISDIR(status.st_mode)
@@ -94,9 +98,6 @@ def is_private(folder: Path) -> bool:
 
 def serve(folder: str, *modules: str) -> None:
     """Import modules, then run commands in forks until standard input has ended."""
-    import shutil
-    from importlib import import_module
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the jobs of an interrupted Snakemake
     address = _address(folder)  # before imports set further variables
     try:
@@ -112,9 +113,6 @@ def answer(address: str, run: Callable[..., None]) -> None:
 
     Forks that still run then are finished, or end with the processes that wait for them.
     """
-    import gc
-    import select
-
     # Otherwise, garbage collection in each fork touches, and so copies, all objects: a second.
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes forks that have ended
@@ -144,9 +142,6 @@ def _answer(connection: socket.socket, run: Callable[..., None]) -> None:
     Signals that it gets are sent to the fork. If it is killed, the fork is killed with all
     processes that it started.
     """
-    import select
-    from contextlib import suppress
-
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     message, files, *_ = socket.recv_fds(connection, 1 << 20, 3)
     size, _, text = message.partition(b"\n")
@@ -200,8 +195,6 @@ def run_as_python(command: Sequence[str], safe_path: bool) -> None:
 
     With a `safe_path`, neither the script's nor the working folder is put on the path.
     """
-    import runpy
-
     try:
         if command[0] == "-m":
             sys.argv = [*command[1:]]
@@ -220,8 +213,6 @@ def run_as_python(command: Sequence[str], safe_path: bool) -> None:
 
 
 def _run(command: list[str], folder: str, environment: dict[str, str]) -> None:
-    import tempfile
-
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     os.environ.clear()  # of what imports have set: a command that it starts has another environment
@@ -257,9 +248,6 @@ def _address(folder: str) -> str:
 
 def _end(code: object) -> None:
     """Exit as Python does, without deallocating what was imported, which takes a second."""
-    import atexit
-    import threading
-
     if not isinstance(code, int | None):
         print(code, file=sys.stderr)
         code = 1

@@ -17,6 +17,7 @@ from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.artifacts.cards import commit_of_code, read_card
 from lexigraft.cells import AXES
 from lexigraft.errors import UserError
+from lexigraft.report.inputs import report_inputs, report_settings
 from lexigraft.usage import DONE, read_usage
 from workflow.config.registries import ROOT
 from workflow.jobs import Job
@@ -106,7 +107,6 @@ def study_record(study: Study, jobs: Iterable[Job]) -> dict[str, Any]:
     import pandas  # `python -m workflow.pages` without a study needs no pandas
 
     from lexigraft.report.frame import CELL, summarize
-    from lexigraft.report.inputs import report_inputs, report_settings
     from lexigraft.report.records import read_study
 
     report = Path(study.folder("build_report"))

@@ -21,6 +21,7 @@ from lexigraft.evaluation.task_kinds import Measurement, TaskKind, metrics_by_la
 from lexigraft.evaluation.texts import draw
 from lexigraft.randomness import seed_from
 from lexigraft.settings import Settings
+from lexigraft.source.positions import positions_of
 from lexigraft.training.schedule import Schedule
 
 logger = logging.getLogger(__name__)
@@ -87,8 +88,6 @@ class Transfer:
     """
 
     def __init__(self, model: Any, job: dict[str, Any], settings: FineTuning):
-        from lexigraft.source.positions import positions_of
-
         self.model, self.job, self.settings = model, job, settings
         folders = job["inputs"]["examples"]
         train = read_examples(folders["train"])

@@ -17,6 +17,7 @@ from lexigraft.errors import UserError
 from lexigraft.gpus import devices
 from lexigraft.machine import PEAKS, known_device
 from lexigraft.settings import plain
+from lexigraft.source.positions import context_length
 from lexigraft.training.settings import read_strategy
 from workflow.adaptation.study import Adaptation, Choices
 from workflow.adaptation.text import (
@@ -75,7 +76,6 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
     small for the request, or if the tokenizer cannot be expanded.
     """
     from lexigraft.source.model import load_config, open_source
-    from lexigraft.source.positions import context_length
 
     request, card = adaptation.request, read_card(source)
     model, parameters = open_source(source), int(card["parameters"])

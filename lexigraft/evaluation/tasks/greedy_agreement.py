@@ -8,10 +8,12 @@ from typing import Any
 
 from pydantic import Field
 
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import generation
 from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
+from lexigraft.evaluation.texts import draw
 from lexigraft.settings import Settings
 
 
@@ -43,8 +45,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     convex hull of the source rows. A vocabulary that replaces the source's gets no metrics. Needs
     memory for both models. Raises `UserError` if the corpus has no English sentences.
     """
-    from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.evaluation.texts import draw
     from lexigraft.inference.batch_sizes import run_batches, texts_with_logits
     from lexigraft.inference.text_encoding import encode
     from lexigraft.initialization.pairing import pair_vocabularies

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import CHOICE_TESTS, CHOICES, QUESTION, TaskSizes, Work
 from lexigraft.evaluation.metric_kinds import ACCURACY, MetricKind
@@ -14,6 +15,8 @@ from lexigraft.evaluation.task_kinds import (
     metrics_by_language,
     read_settings,
 )
+from lexigraft.evaluation.texts import draw
+from lexigraft.randomness import seed_from
 from lexigraft.settings import Settings
 
 
@@ -33,11 +36,8 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     names. Writes `outputs["predictions"]`: one JSON object per example; `test` is its language.
     Raises `UserError` if the task has no metric of that name.
     """
-    from lexigraft.artifacts.atomic import write_jsonl
     from lexigraft.evaluation.harness.benchmarks import HARNESS
     from lexigraft.evaluation.harness.scoring import CellModel, score
-    from lexigraft.evaluation.texts import draw
-    from lexigraft.randomness import seed_from
 
     settings = read_settings(MultipleChoiceSettings, job)
     # A copy, since the harness gives its tokenizer a padding token.

@@ -6,11 +6,15 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from lexigraft.artifacts.atomic import write_jsonl
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.metric_kinds import MetricKind, Rows
 from lexigraft.evaluation.task_kinds import ENGLISH, Measurement, TaskKind, read_settings
+from lexigraft.evaluation.texts import draw, member_sentences
 from lexigraft.settings import KeyedError, Settings
+from lexigraft.source.positions import positions_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +50,9 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     has the sentence's line in that text, counted from 0. Raises `UserError` if there is no held-out
     text, or if the likelihood is not finite.
     """
-    from lexigraft.artifacts.atomic import write_jsonl
-    from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.evaluation.texts import draw, member_sentences
     from lexigraft.inference.likelihood import score_texts, score_windows
     from lexigraft.inference.text_encoding import encode
     from lexigraft.source.model import open_tokenizer
-    from lexigraft.source.positions import positions_of
     from lexigraft.vocabulary.token_bytes import lost_text
 
     settings = read_settings(PerplexitySettings, job)

@@ -20,6 +20,7 @@ from lexigraft.evaluation.task_kinds import (
     metrics_by_language,
     read_settings,
 )
+from lexigraft.evaluation.texts import draw, examples_and_tests, read_test_set
 from lexigraft.settings import Settings
 
 
@@ -48,7 +49,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """
     from lexigraft.evaluation.predictions import predict_and_score
     from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, question_frame
-    from lexigraft.evaluation.texts import draw, examples_and_tests, read_test_set
 
     settings = read_settings(QuestionAnsweringSettings, job)
     rows: list[dict[str, Any]] = []

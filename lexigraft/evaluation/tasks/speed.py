@@ -9,10 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from lexigraft.artifacts.atomic import write_jsonl
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings, task_kind
 from lexigraft.evaluation.tasks import summarization, translation
+from lexigraft.evaluation.texts import group_rows, new_token_ids, task_rows
 from lexigraft.settings import KeyedError, Settings
 
 
@@ -73,9 +76,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """
     import torch
 
-    from lexigraft.artifacts.atomic import write_jsonl
-    from lexigraft.corpus.lines import corpus_sentences
-    from lexigraft.evaluation.texts import group_rows, new_token_ids
     from lexigraft.inference.generation import cut, decode, end_tokens
     from lexigraft.inference.stop_strings import StopStrings
     from lexigraft.inference.text_encoding import encode, tokenize
@@ -233,7 +233,6 @@ def _prompts(
     model: Any, tokenizer: Any, job: dict[str, Any], heldout: list[str], settings: SpeedSettings
 ) -> list[str]:
     from lexigraft.evaluation.prompts import fit_texts, summarization_frame, translation_frame
-    from lexigraft.evaluation.texts import task_rows
 
     corpus, summarize = job["inputs"]["corpus"], settings.prompts_from == "summarization"
     tests = task_kind(settings.prompts_from).corpus_tests
