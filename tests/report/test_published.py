@@ -103,6 +103,9 @@ def test_a_number_is_compared_with_the_method_of_the_paper_and_that_of_its_code(
     table = build(made, numbers(tmp_path, {"initializer": "mean", "value": "9"}))
     rows = {row.stub[1]: row.cells[1].text for row in table.rows}
     assert rows == {"a model": "9.0", "a model, as published": "8.0"}
+    table = build(made, numbers(tmp_path, {"initializer": "mean-as-published", "value": "9"}))
+    rows = {row.stub[1]: row.cells[1].text for row in table.rows}
+    assert rows == {"a model": "8.0", "a model, as described": "9.0"}
 
 
 def test_a_printed_mean_is_compared_with_the_mean_of_its_scores(made, tmp_path):

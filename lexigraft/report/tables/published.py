@@ -225,7 +225,9 @@ def names_in_papers(
 ) -> list[tuple[dict[str, str], str]]:
     """The names under which papers print the numbers of a cell, each with a label for its row.
 
-    These are its own names, those of its aliases, and both without the ending `-as-published`.
+    These are its own names, those of its aliases, and both without the ending `-as-published`, or
+    with it: a number of the authors' code is also compared with the method that the paper
+    describes.
     """
     same = [
         {**cell, "initializer": alias["initializer"]}
@@ -237,6 +239,9 @@ def names_in_papers(
         printed = {axis: name.removesuffix(_AS_PUBLISHED) for axis, name in names.items()}
         if printed != names:
             labelled.append((printed, ", as published"))
+        of_code = names["initializer"].removesuffix(_AS_PUBLISHED) + _AS_PUBLISHED
+        if of_code != names["initializer"]:
+            labelled.append((names | {"initializer": of_code}, ", as described"))
     return labelled
 
 
