@@ -133,9 +133,10 @@ class CostModel:
                 tokens = self.density(teacher, language, "source") / density
                 longer = tokens if cost.teacher_tokenizes else 1.0
                 each += 2 * self.parameters(teacher) * longer * cost.teacher
-            if first == MONOLINGUAL:
-                sentences = min(strategy.sentences or text.sentences, text.sentences)
-                length = sentences * text.characters * density
+            if first == MONOLINGUAL or first in self.study.languages:
+                read = text if first == MONOLINGUAL else self.text(first)
+                sentences = min(strategy.sentences or read.sentences, read.sentences)
+                length = sentences * read.characters * density
             else:
                 # Of samples and prompts; pairs are translated in both directions.
                 entries = (self.study.languages[name].samples.get(first) for name in members)

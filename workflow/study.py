@@ -161,6 +161,8 @@ class Study:
         vocabularies = (self.vocabularies.get(name) for name in self.used("vocabularies"))
         trained = (self.auxiliary.get(name) for name in self.used_auxiliaries())
         corpora = {corpus for entry in (*vocabularies, *trained) if (corpus := corpus_of(entry))}
+        mixed = {name for key in self.used("strategies") for name in self.strategies[key].samples}
+        corpora |= mixed & self.languages.keys()
         return sorted({*cells, *tested, *self.settings.fragmentation.languages, *corpora})
 
     @property
@@ -173,7 +175,8 @@ class Study:
         """Language, description of the reader, and name, for all samples that cells read."""
         for language, strategy in self.used("languages", "strategies"):
             for name in self.strategies[strategy].samples:
-                yield language, f"strategy '{strategy}' trains on", name
+                if name not in self.languages:
+                    yield language, f"strategy '{strategy}' trains on", name
         for language, initializer in self.used("languages", "initializers"):
             entry = self.initializers.get(initializer)
             if entry and entry.samples:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence, Sized
 from functools import cache
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,14 +44,15 @@ def plan_phases(
 
     @cache
     def text(name: str, length: int, packed: bool) -> Source:
-        if name == MONOLINGUAL:
-            shares, blocks = text_shares(inputs["corpus"]), {}
+        path = inputs["corpus"] if name == MONOLINGUAL else inputs["samples"][name]
+        if Path(path).is_dir():
+            shares, blocks = text_shares(path), {}
             for member, share in shares.items():  # of a group; otherwise only ""
                 limit = strategy.sentences and max(1, round(strategy.sentences * share))
-                tokens = tokenize_corpus(tokenizer, inputs["corpus"], limit, member)
+                tokens = tokenize_corpus(tokenizer, path, limit, member)
                 blocks[member] = pack(tokens, length, packing)
             return MixedBlocks(blocks, shares) if "" not in blocks else blocks[""]
-        encoded = encode_samples(tokenizer, read_samples(inputs["samples"][name]))
+        encoded = encode_samples(tokenizer, read_samples(path))
         samples = SampleSequences.within(length, encoded, name)
         # Without a token between them, joined samples would read as one text.
         separated = packing == "apart" or document_start(tokenizer)

@@ -118,8 +118,9 @@ class Phase(Settings):
     ] = Field(
         default_factory=lambda: {MONOLINGUAL: 1.0},
         description="the text. `monolingual` is the language's corpus, other names are entries of "
-        "its `samples`. Several texts are given with their shares of the tokens, such as "
-        "`{monolingual: 0.85, tasks: 0.15}`. The first one determines the length of the phase",
+        "its `samples`, or other languages. Several texts are given with their shares of the "
+        "tokens, such as `{monolingual: 0.85, tasks: 0.15}`. The first one determines the length "
+        "of the phase",
     )
     validation: str = optional(
         "an entry of `samples` on which the loss is computed after each tenth of the phase; the "
@@ -342,7 +343,7 @@ class Strategy(Settings):
 
     @property
     def samples(self) -> list[str]:
-        """The entries of samples that the phases read."""
+        """The entries of samples, and other languages, that the phases read."""
         names = (name for phase in self.phases for name in (*phase.data, phase.validation))
         return [name for name in dict.fromkeys(names) if name and name != MONOLINGUAL]
 

@@ -94,8 +94,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     job
         `settings`: one strategy; `inputs`: folders `source`, `tokenizer`, `corpus`,
         `initialization` or None, and, if the strategy needs them, `start` (the cell that this one
-        continues), `teacher`, and `samples` (name -> file); `outputs`: `folder`; `cell`: the six
-        names; `seed`: a list.
+        continues), `teacher`, and `samples` (name -> file of samples, or folder of another corpus);
+        `outputs`: `folder`; `cell`: the six names; `seed`: a list.
 
     Raises
     ------

@@ -203,6 +203,20 @@ def test_a_group_keeps_its_shares_when_mixed_with_another_text(group, without_bo
     assert (len(telugu), telugu.sum()) == pytest.approx((blocks, 0.75 * blocks), abs=1)
 
 
+def test_the_text_of_another_language_is_mixed_in_its_share_of_tokens(job, without_bos, greek):
+    data = {"monolingual": 0.75, "greek": 0.25}
+    described = job({"phases": [{**PHASE, "data": data}], "epochs": 2})
+    folder = Path(described["inputs"]["corpus"]).with_name("el")
+    folder.mkdir()
+    (folder / "train.txt").write_text("\n".join(greek[:9]) + "\n", "utf-8")
+    described["inputs"]["samples"]["greek"] = str(folder)
+    [phase] = planned(described, without_bos)
+    tokens, of_greek = phase.tokens(), phase.order >= len(phase.source.datasets[0])
+    assert abs(tokens[of_greek].sum() - 0.25 * tokens.sum()) <= 32
+    text = without_bos.decode(phase[int(np.flatnonzero(of_greek)[0])].tokens)
+    assert any("α" <= letter <= "ω" for letter in text)
+
+
 def test_tokens_per_language_grow_with_the_group(group, without_bos):
     [phase] = planned(group({"phases": [PHASE], "tokens_per_language": 1600}), without_bos)
     assert len(phase) == 2 * 1600 // 32

@@ -7,6 +7,7 @@ from runpy import run_path
 
 import pytest
 
+from lexigraft.errors import UserError
 from lexigraft.report.inputs import report_inputs
 from tests.workflow.conftest import REPOSITORY, changed
 from tests.workflow.plan import Plan
@@ -39,6 +40,21 @@ def test_a_cell_reads_the_samples_that_its_strategy_trains_on(study):
             for name in ("pairs", "answers")
         }
     assert "samples" not in training(study, "taught")
+
+
+def test_a_strategy_may_mix_in_the_text_of_another_language(miniature):
+    config = deepcopy(miniature)
+    config["strategies"]["short"]["phases"][0]["data"] = {"monolingual": 0.5, "greek": 0.5}
+    config["cells"] = config["cells"][:2]
+    study = Plan(config)
+    assert study.single_languages == ["greek", "telugu"]
+    for card, job in study.jobs().items():
+        if job.rule == "train" and "/short/" in card:
+            assert job.description["inputs"]["samples"] == {"greek": f"{CORPUS}/greek"}
+            assert f"{CORPUS}/greek/card.json" in job.inputs
+    config["strategies"]["short"]["phases"][0]["data"] = {"monolingual": 0.5, "greek2": 0.5}
+    with pytest.raises(UserError, match="'greek2', which strategy 'short' trains on, is missing"):
+        Plan(config)
 
 
 def test_a_cell_continues_that_of_the_strategy_that_its_own_comes_after(miniature):

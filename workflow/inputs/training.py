@@ -6,7 +6,7 @@ from lexigraft.cells import cell_of
 from lexigraft.corpus.sample_file import SAMPLES
 from lexigraft.training.registry import objective
 from workflow.cost import cost_model
-from workflow.inputs.corpus import samples_of
+from workflow.inputs.corpus import samples_of, texts_of
 from workflow.inputs.initialization import fit_of
 from workflow.inputs.rule import Output, Wildcards, output
 from workflow.study import Study
@@ -24,9 +24,11 @@ def start(study: Study, wildcards: Wildcards) -> Output | list[str]:
 
 
 def samples(study: Study, wildcards: Wildcards) -> dict[str, Output]:
-    """The samples that the strategy trains on."""
+    """The samples that the strategy trains on, and the texts of other languages."""
     return {
-        name: samples_of(study, wildcards["language"], name).file(SAMPLES)
+        name: texts_of(study, name)
+        if name in study.languages
+        else samples_of(study, wildcards["language"], name).file(SAMPLES)
         for name in study.strategies[wildcards["strategy"]].samples
     }
 
