@@ -39,7 +39,6 @@ INK, MUTED, RULE, PAPER = "#1B1F24", "#5F6670", "#D5D9DE", "#FEFEFE"
 WIDTH = 7.2  # inches: a two-column page
 _LEGEND_LINE = 0.17  # inches
 _LETTERS = 13  # letters of a panel's title per inch
-_MOST_POINTS = 16  # maximum number of points of a panel that all have names
 # Dates and versions are left out of files, so that the same study yields the same bytes.
 _METADATA = {
     ".pdf": ("CreationDate", "Producer", "Creator"),
@@ -179,21 +178,6 @@ def lines(look: Look, trained: Sequence[Model], points: bool = False) -> Lines:
             style = style | {"ls": DASHES[variant % len(DASHES)]}
         drawn[model] = style
     return drawn
-
-
-def points(study: StudyResults, look: Look, trained: Sequence[Model]) -> Lines:
-    """Models as points.
-
-    If there are too many, models that were not trained under the reference strategy are small and
-    have no label.
-    """
-    few = len(trained) <= _MOST_POINTS
-    named = [model for model in trained if few or model.strategy == study.reference_strategy]
-    small = {"label": None, "ls": "", "ms": 3.5}
-    return {model: look.style(model.initializer) | small for model in trained} | {
-        model: style | {"ls": "", "ms": 6.5}
-        for model, style in lines(look, named, points=True).items()
-    }
 
 
 def new_figure(width: float, height: float) -> Figure:

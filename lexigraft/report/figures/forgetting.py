@@ -18,8 +18,7 @@ from lexigraft.report.names import ENGLISH_BITS_PER_BYTE
     title="Gains in the language and losses in English",
     caption="Gain of each model in its language over the source model, against its loss in English."
     " In bits per byte; up and left is better, dotted lines mark the source model. Hollow: with new"
-    " rows before training; filled: trained. Means over seeds. If a panel has too many models, "
-    "those that were not trained under {strategy} are small and unnamed.",
+    " rows before training; filled: trained. Means over seeds.",
     empty="no trained cell and its source model were both evaluated on English text",
 )
 def forgetting(study: StudyResults, look: Look) -> Figure | None:
@@ -38,7 +37,7 @@ def forgetting(study: StudyResults, look: Look) -> Figure | None:
     drawn, axes = drawing.panel_grid([*panels], 2, 2.8)
     cells = pandas.concat([*panels.values()])
     trained_models = dict.fromkeys(models_of(cells[cells["strategy"] != "none"]))
-    styles = drawing.points(study, look, [*trained_models])
+    styles = drawing.lines(look, [*trained_models], points=True)
     for rows, (axis,) in zip(panels.values(), axes, strict=True):
         axis.axhline(0, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
         axis.axvline(0, color=drawing.MUTED, lw=0.8, ls=":", zorder=1)
@@ -47,7 +46,7 @@ def forgetting(study: StudyResults, look: Look) -> Figure | None:
         for model, end in positions.items():
             if model.strategy == "none":
                 continue
-            style = styles[model]
+            style = styles[model] | {"ls": "", "ms": 6.5}
             if (start := positions.get(replace(model, strategy="none"))) is not None:
                 axis.plot(*zip(start, end, strict=True), color=style["color"], lw=0.8, alpha=0.4)
                 hollow = {"label": None, "mfc": drawing.PAPER, "ms": 4.5, "zorder": 3}
