@@ -16,7 +16,7 @@ from pandas import DataFrame
 
 from lexigraft.artifacts.atomic import atomic_file
 from lexigraft.report.card_scores import smoothed
-from lexigraft.report.frame import SEEDED, Model, StudyResults, select
+from lexigraft.report.frame import Model, StudyResults, select
 from lexigraft.report.models import models
 from lexigraft.report.names import initializer_name, row_name
 
@@ -271,12 +271,6 @@ def scatter_axis(axis: Axes, x: str, y: str) -> None:
     axis.set_ylabel(y)
 
 
-def write_beside(axis: Axes, y: float, text: str) -> None:
-    """Write a text to the right of a panel."""
-    axis.annotate(text, (1, y), (5, 0), xycoords=axis.get_yaxis_transform(),
-                  textcoords="offset points", va="center", fontsize=7.5)  # fmt: skip
-
-
 def save(figure: "Figure", folder: Path, name: str) -> None:
     """Write `<name>.pdf`, `<name>.png` (300 dpi), `<name>.svg`, and what it draws as `<name>.csv`.
 
@@ -341,14 +335,6 @@ def drawn_data(figure: Figure) -> DataFrame:
                     rows.append((*labels, label, *ends, deviation))
     columns = ["panel", "horizontal", "vertical", "series", "x", "y", "deviation"]
     return DataFrame(rows, columns=columns)
-
-
-def with_elapsed(curves: DataFrame) -> DataFrame:
-    """The logs with the seconds of training up to each line, without evaluation and saving."""
-    if "seconds" not in curves:
-        return curves
-    seconds = curves["seconds"].fillna(0)
-    return curves.assign(elapsed=seconds.groupby([curves[axis] for axis in SEEDED]).cumsum())
 
 
 def draw_curves(

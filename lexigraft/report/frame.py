@@ -195,12 +195,6 @@ class StudyResults:
         return len(self.order("source")) > 1
 
     @cached_property
-    def random_initializers(self) -> frozenset[str]:
-        """Initializers of the whole study that draw at random, and so are fitted once per seed."""
-        fits = (self.whole or self).examples
-        return frozenset(name for *_, name, seed in fits if seed is not None)
-
-    @cached_property
     def reference_strategy(self) -> str | None:
         """The strategy to compare initializers under: the study's, else the most common one.
 

@@ -33,14 +33,6 @@ def text_scores(frame: DataFrame, tasks: dict[str, str], metric: str = BITS_PER_
     return rows[rows["task"] == rows["language"].astype(str).map(tasks)]
 
 
-def heldout_lines(curves: DataFrame, metric: str) -> DataFrame:
-    """The lines of training logs with a score of held-out text; empty without the metric."""
-    if metric not in curves:
-        return curves.iloc[:0]
-    lines = select(curves, event="heldout")
-    return lines[lines[metric].notna()]
-
-
 def sentences_scored(study: StudyResults, trained: list[Model]) -> str:
     """The number of held-out sentences of these models' curves; empty if no card has it."""
     counts = sorted(_curve_sentences(study, trained))

@@ -9,7 +9,7 @@ import pandas
 from pandas import DataFrame
 from pydantic import Field
 
-from lexigraft.report.frame import AXES, COLUMN, Column, Model, StudyResults, models_of, select
+from lexigraft.report.frame import AXES, COLUMN, Column, Model, StudyResults, models_of
 from lexigraft.report.items import (
     CARD_TASKS,
     MetricNames,
@@ -269,11 +269,6 @@ def rows_of(summary: pandas.DataFrame, rows: Sequence[Model], columns: Sequence[
     shown, chosen = set(columns), set(rows)
     pairs = zip(models_of(summary), keys, strict=True)
     return summary[[model in chosen and key in shown for model, key in pairs]]
-
-
-def cells_of(study: StudyResults, source: str, language: str) -> list[Model]:
-    """Every model of a source and language with a score."""
-    return list(dict.fromkeys(models_of(select(study.scores, source=source, language=language))))
 
 
 Unit = Annotated[

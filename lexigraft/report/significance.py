@@ -360,7 +360,8 @@ class SeedSpreads:
     """
 
     def __init__(self, study: StudyResults, column: Column):
-        self._random = study.random_initializers
+        fits = (study.whole or study).examples  # initializers that draw have a fit per seed
+        self._random = frozenset(name for *_, name, seed in fits if seed is not None)
         scores = select((study.whole or study).scores, **dict(zip(COLUMN, column, strict=True)))
         by_seed = scores.groupby([*AXES, "seed"], sort=False)["value"].mean()
         pools: dict[Pool, dict[Model, list[float]]] = {}

@@ -121,3 +121,10 @@ def test_the_figure_draws_averages_alone_or_changes_in_percent(built):
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["Avg, xnli"]
     figure = built(family_scores, tasks=["en-sw", "en-ru"], metrics=["bleu"], relative=True)
     assert points(figure) == {"Original": [0, 0], "Multi": [20, 20], "Mono": [40]}
+
+
+def test_changes_are_from_a_family_that_the_item_names(built):
+    table = built(tasks=["en-sw", "en-ru"], metrics=["bleu"], change="times", relative_to="Multi")
+    changes = {row.stub[0]: [cell.change for cell in row.cells] for row in table.rows}
+    assert changes == {"Original": ["0.83×", "0.83×"], "Multi": ["", ""], "Mono": ["1.17×", ""]}
+    assert any("how many times as good as Multi" in note for note in table.notes)

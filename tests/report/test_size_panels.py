@@ -8,8 +8,9 @@ import pytest
 
 from lexigraft.report.drawing import save
 from lexigraft.report.figures.vocabulary_size import vocabulary_size
-from lexigraft.report.items import read_items
+from lexigraft.report.items import load, read_items
 from lexigraft.report.page import build_report
+from lexigraft.report.records import read_study
 from tests.report.drawing import drawn_figure
 
 SIZES = {"expand-500": 500, "expand-50": 50, "expand-5000": 5000}
@@ -105,3 +106,29 @@ def test_a_figure_is_saved_with_the_data_that_it_draws(sized, tmp_path):
     assert quality["deviation"].tolist() == pytest.approx([0.5**0.5] * 3)
     levels = drawn[(drawn["panel"] == "Telugu") & drawn["series"].isin(["Source", "LAPT"])]
     assert levels["x"].isna().all() and levels["y"].tolist()[:2] == [10.5, 12.5]
+
+
+def test_speed_ups_may_be_of_the_answers_as_in_papers(sized):
+    for cell, rate in ((("m", "te-made", "source", "none", "none", 0), 8.0),
+                       (("m", "te-made", "expand-50", "align", "full", 0), 12.0)):  # fmt: skip
+        metrics = {"answer_tokens_per_second_batch_1": rate / 2,
+                   "answer_characters_per_second_batch_1": rate,
+                   "answer_new_token_share_batch_1": 0.25}  # fmt: skip
+        sized.record(cell, "answers", "speed", metrics, settings={"prompts_from": "translation"})
+    where = {"languages": ["te-made"], "vocabularies": ["expand-50"]}
+    names = ["answer_tokens_per_second", "answer_tokens_speed_up", "answer_new_token_share"]
+    table, results_item, figure = read_items([
+        {"item": "speed", "tasks": ["answers"], "metrics": names, "where": where},
+        {"item": "results", "where": where, "speed_up_of": "align", "speed": "answer_characters"},
+        {"item": "vocabulary_size", "where": where, "speed": "answer_tokens"},
+    ])  # fmt: skip
+    study = read_study(sized.settings, sized.inputs)
+    rows = {row.stub[-1]: [cell.text for cell in row.cells] for row in
+            load("speed").build(study.part(table)).rows}  # fmt: skip
+    assert rows["Source"] == ["4.0†", "1.00", "0.250"]
+    assert rows["Align"] == ["6.0", "1.50", "0.250"]
+    *_, last = load("results").build(study.part(results_item)).rows
+    assert (last.stub[-1], last.cells[0].text) == ("Speed-up (Align)", "1.50")
+    _, speed = drawn_figure(vocabulary_size, sized, figure).axes
+    assert speed.get_ylabel().replace("\n", " ") == "MT, speed-up of answer tokens (×)"
+    assert [[0, 1.5]] in [points[:1] for points in lines(speed)]

@@ -77,7 +77,9 @@ def gap_closed(study: StudyResults, look: Look) -> Figure | None:
                         axis.plot(100 * results[language].share, y, zorder=3.5, ls="", ms=3.4,
                                   mew=0, **style)  # fmt: skip
                 if mean is not None:
-                    drawing.write_beside(axis, y, number(100 * mean.share, 0))
+                    axis.annotate(number(100 * mean.share, 0), (1, y), (5, 0), va="center",
+                                  xycoords=axis.get_yaxis_transform(), fontsize=7.5,
+                                  textcoords="offset points")  # fmt: skip
                     if mean.share >= _LOWEST:
                         axis.plot(100 * mean.share, y, zorder=4, marker="|", lw=1.4, **black)
                     if math.isfinite(mean.low) and mean.high > _LOWEST:

@@ -5,8 +5,8 @@ from itertools import product
 
 from lexigraft.report import drawing
 from lexigraft.report.drawing import Axes, Figure, Look
-from lexigraft.report.frame import Model, StudyResults, models_of, select
-from lexigraft.report.heldout import BITS_PER_BYTE, heldout_lines, sentences_scored, source_level
+from lexigraft.report.frame import SEEDED, Model, StudyResults, models_of, select
+from lexigraft.report.heldout import BITS_PER_BYTE, sentences_scored, source_level
 from lexigraft.report.items import figure
 from lexigraft.report.names import SAME_TEXT, listed
 from lexigraft.report.table import number
@@ -34,7 +34,13 @@ def learning_curves(study: StudyResults, look: Look) -> Figure | None:
     """A row per source and language: bits per byte over tokens, over time, and the costs."""
     lines = drawing.trained_lines(study, look)
     trained = [*lines]
-    logged = heldout_lines(drawing.with_elapsed(study.curves), BITS_PER_BYTE)
+    logs = study.curves
+    if BITS_PER_BYTE not in logs:
+        return None
+    if "seconds" in logs:  # of training up to each line, without evaluation and saving
+        seconds = logs["seconds"].fillna(0).groupby([logs[axis] for axis in SEEDED])
+        logs = logs.assign(elapsed=seconds.cumsum())
+    logged = select(logs[logs[BITS_PER_BYTE].notna()], event="heldout")
     logged = logged[[model in set(trained) for model in models_of(logged)]]
     overs = [over for over in ("tokens", "elapsed") if over in logged and logged[over].max() > 0]
     panels = [

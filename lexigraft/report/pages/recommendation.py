@@ -12,16 +12,18 @@ from markupsafe import Markup
 from pandas import DataFrame
 
 from lexigraft.report.frame import (
+    AXES,
     CELL,
     SEEDED,
     Column,
     Model,
     StudyResults,
+    models_of,
     select,
     source_model,
 )
 from lexigraft.report.items import page
-from lexigraft.report.models import cells_of, quality_columns, speed_ups
+from lexigraft.report.models import quality_columns, speed_ups
 from lexigraft.report.names import listed, metric, row_name
 from lexigraft.report.significance import LEVEL, RESAMPLES, score_differences
 from lexigraft.report.table import number, render
@@ -235,7 +237,8 @@ def _recommend(
     study: StudyResults, source: str, language: str, columns: list[Column], sizes: list[dict]
 ) -> Recommendation | None:
     """Choose a configuration, then compare it with its rivals, Source and LAPT."""
-    cells = cells_of(study, source, language)
+    scores = select(study.scores, source=source, language=language)
+    cells = models_of(scores.drop_duplicates(AXES))
     grafts = [cell for cell in cells if not cell.baseline]
     candidates = [cell for cell in grafts if cell.strategy != "none"] or grafts
     columns = [column for column in columns if column[0] == language]
