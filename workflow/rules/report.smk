@@ -28,7 +28,7 @@ rule build_report:
     params:
         job=job(
             "build_report",
-            version=1,
+            version=2,
             settings=reporting.settings,
             inputs={"fonts": reporting.fonts, "published": reporting.published},
             unlisted=[
