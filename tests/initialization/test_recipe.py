@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -95,6 +97,14 @@ def test_a_saved_recipe_is_read_back_and_equal_recipes_are_equal_files(tmp_path_
     assert (again.weights != recipe.weights).nnz == 0
     assert np.array_equal(again.new_ids, recipe.new_ids)
     assert (folder / "one.npz").read_bytes() == (folder / "two.npz").read_bytes()
+
+
+def test_drawn_ids_that_are_not_new_are_refused(tmp_path):
+    rows = csr_array(([1.0], ([0], [4])), shape=(1, 5))
+    recipe = expansion(rows, np.array([4]), 5, np.arange(4))
+    replace(recipe, drawn_ids=np.array([3]), seed=7).save(tmp_path / "wrong.npz")
+    with pytest.raises(ValueError, match="drawn ids"):
+        Recipe.load(tmp_path / "wrong.npz")
 
 
 @given(recipes())

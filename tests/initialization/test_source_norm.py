@@ -43,18 +43,23 @@ def test_new_rows_keep_their_direction_and_have_the_mean_norm(tokenizers, matric
         np.testing.assert_allclose(half.float()[new], expected, rtol=0.05, atol=0.05)
 
 
-def test_after_a_projection_rows_lie_in_its_space(tokenizers, matrices, random_vectors):
-    vectors = {
-        role: random_vectors(tokenizer, seed=1)
-        for role, tokenizer in zip(("source", "target"), tokenizers, strict=True)
-    }
+@pytest.mark.parametrize("without_vector", ["pieces", "random"])
+def test_after_a_projection_rows_lie_in_its_space(
+    tokenizers, matrices, random_vectors, without_vector
+):
+    # The source has no vectors for the target's last token, `de`.
+    vectors = {"source": random_vectors(tokenizers[0]), "target": random_vectors(tokenizers[1])}
+    target = vectors["target"]
+    vectors["target"] = type(target)(target.tokens[:-1], target.vectors[:-1])
     made = [
-        initializer("ofa", dimensions=2, **options).fit(
+        initializer("ofa", dimensions=2, without_vector=without_vector, **options).fit(
             *tokenizers, n_source=len(tokenizers[0]) + 1, auxiliary=vectors
         )
         for options in ({}, {"source_norm": True})
     ]
+    assert made[0].fallbacks_ == ["de"]
     plain, scaled = (each.apply(matrices["input"])[each.new_ids] for each in made)
+    assert np.linalg.matrix_rank(plain, tol=1e-4) == 2
     lengths = np.linalg.norm(plain, axis=1, keepdims=True)
     wanted = np.linalg.norm(matrices["input"][:-1], axis=1).mean()
     np.testing.assert_allclose(scaled, plain / lengths * wanted, rtol=1e-4, atol=1e-5)
