@@ -72,6 +72,7 @@ TOGETHER = (
         "tests/report/test_untrained.py",
     ),
     ("tests/evaluation/harness/", "tests/workflow/test_benchmarks.py"),
+    ("tests/workflow/test_assets.py", "tests/workflow/test_cost.py"),
     ("tests/more/test_adapt.py", "tests/more/test_wheel.py"),
 )
 

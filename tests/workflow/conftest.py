@@ -9,7 +9,9 @@ from collections.abc import Callable
 from contextlib import chdir
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
@@ -26,6 +28,15 @@ def open_study(name):
     from tests.workflow.plan import Plan
 
     return Plan(name)
+
+
+@cache
+def planned_jobs(name):
+    """Card -> job of one of the repository's studies, where nothing has run."""
+    from workflow.jobs import jobs_of
+
+    with TemporaryDirectory() as folder, chdir(folder):
+        return jobs_of(f"{REPOSITORY}/config/studies/{name}.yaml")
 
 
 def study_of_entries(settings=None, **entries):

@@ -114,9 +114,13 @@ def test_no_study_is_planned_with_a_secret(place, miniature, registries):
 @pytest.fixture
 def server(monkeypatch):
     """Files at an address with a login and a token; broken connections are made anew at once."""
+    from datasets import config
+
     from lexigraft.source import download
 
     monkeypatch.setattr(download, "_pause", lambda attempt: 0.0)
+    for name in ("STREAMING_READ_RETRY_INTERVAL", "STREAMING_OPEN_RETRY_INTERVAL"):
+        monkeypatch.setattr(config, name, 0)  # five seconds, twenty times
     with serving() as files:
         host = files.address.removeprefix("http://")
         yield files, lambda name: f"http://user:{SECRET}@{host}/{name}?token={SECRET}"

@@ -1,6 +1,5 @@
 """What the jobs of a study read from elsewhere, and the checks of `lexigraft doctor --study`."""
 
-from contextlib import chdir
 from dataclasses import replace
 
 import pytest
@@ -11,32 +10,16 @@ from lexigraft.source.hub_check import CHANGED, GATED, OK, UNUSABLE, HubAnswer, 
 from lexigraft.source.revision_lock import read_lock
 from tests.hub_server import COMMIT, FAULTS, MOVED, PARQUET, serving
 from tests.web_server import serving as serving_files
-from tests.workflow.conftest import REPOSITORY, open_study
+from tests.workflow.conftest import open_study, planned_jobs
 from workflow import assets
 from workflow.assets import hub_assets, web_files
 from workflow.commands.doctor import check_study
 from workflow.config.revisions import assets_in
-from workflow.jobs import Job, jobs_of
+from workflow.jobs import Job
 
 
-def planned(name: str, folder) -> list[Job]:
-    """The jobs of one of the repository's studies, where nothing has run."""
-    with chdir(folder):
-        return [*jobs_of(f"{REPOSITORY}/config/studies/{name}.yaml").values()]
-
-
-@pytest.fixture(scope="module")
-def vocadt(tmp_path_factory):
-    return planned("vocadt", tmp_path_factory.mktemp("vocadt"))
-
-
-@pytest.fixture(scope="module")
-def lowres(tmp_path_factory):
-    return planned("lowres", tmp_path_factory.mktemp("lowres"))
-
-
-def test_models_hypernetworks_and_metrics_of_a_study_are_listed_once(vocadt):
-    found = {(asset.kind, asset.name) for asset in hub_assets(vocadt)}
+def test_models_hypernetworks_and_metrics_of_a_study_are_listed_once():
+    found = {(asset.kind, asset.name) for asset in hub_assets(planned_jobs("vocadt").values())}
     assert {
         ("model", "mistralai/Mistral-7B-v0.1"),
         ("metric", "Unbabel/XCOMET-XL"),
@@ -47,8 +30,9 @@ def test_models_hypernetworks_and_metrics_of_a_study_are_listed_once(vocadt):
     assert len(names) == len(set(names))
 
 
-def test_a_tokenizer_by_which_a_task_compares_texts_is_listed_with_the_task(lowres):
-    assert HubAsset("pieces", "google/mt5-base", where="summarization-mt5") in hub_assets(lowres)
+def test_a_tokenizer_by_which_a_task_compares_texts_is_listed_with_the_task():
+    assets = hub_assets(planned_jobs("lowres").values())
+    assert HubAsset("pieces", "google/mt5-base", where="summarization-mt5") in assets
 
 
 def test_files_named_by_their_addresses_on_the_hub_belong_to_their_data_set():
@@ -63,8 +47,8 @@ def test_files_named_by_their_addresses_on_the_hub_belong_to_their_data_set():
     ]
 
 
-def test_files_on_the_web_are_listed_with_their_readers(lowres):
-    found = web_files(lowres)
+def test_files_on_the_web_are_listed_with_their_readers():
+    found = web_files(planned_jobs("lowres").values())
     assert found["https://data.statmt.org/cc-100/te.txt.xz"] == "te"
     assert len(found) == 10
 

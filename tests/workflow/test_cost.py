@@ -8,7 +8,7 @@ import pytest
 
 from lexigraft import UserError
 from lexigraft.training.settings import Curve, read_strategy
-from tests.workflow.conftest import REPOSITORY, edited, open_study
+from tests.workflow.conftest import edited, open_study, planned_jobs
 from workflow.config.languages import AnsweredSamples, LanguageResources, QuestionSamples
 from workflow.config.study import Run
 from workflow.cost import (
@@ -20,7 +20,7 @@ from workflow.cost import (
     cost_text,
     costs_by_rule,
 )
-from workflow.jobs import Job, jobs_of
+from workflow.jobs import Job
 from workflow.study import Study
 
 CELL = {
@@ -55,7 +55,7 @@ def job(rule, wildcards, folder="results", gpus=1, minutes=60, **description) ->
 
 def test_the_low_resource_study_takes_about_what_a_review_calculated(lowres, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # where nothing has run
-    jobs = jobs_of(f"{REPOSITORY}/config/studies/lowres.yaml")
+    jobs = planned_jobs("lowres")
     costs = costs_by_rule(CostModel(lowres, "H100", jobs.values()), jobs.values())
     total = sum(costs.values(), JobCosts())
     assert total.jobs == len(jobs) and 80 < total.gpu_hours < 250

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -16,6 +14,7 @@ from lexigraft.corpus.loaders.jsonl import JsonRows
 from lexigraft.corpus.local_files import check_files
 from lexigraft.errors import UserError
 from lexigraft.settings import plain, validate
+from tests import preloaded_python
 from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, copy_project
 from workflow.config.texts import Text
@@ -126,9 +125,9 @@ tokenizer = lexigraft.train_tokenizer(["mto na mvua"] * 5, "byte-level-bpe", siz
 vectors, _ = compute_vectors("characters", tokenizer, {"dimensions": 128}, {})
 print(vectors.vectors[vectors.tokens.tolist().index(tokenizer.convert_tokens_to_ids("m"))].sum())
 """
-    command = [sys.executable, "-c", code]
-    environment = os.environ | {"PYTHONPATH": str(project.folder)}
-    assert subprocess.check_output(command, cwd=project.folder, env=environment) == b"1.0\n"
+    (project.folder / "count.py").write_text(code, encoding="utf-8")
+    run = run_command([project.python, "count.py"], cwd=project.folder, env=project.environment())
+    assert run.stdout == "1.0\n", run.stderr
 
 
 def test_cells_are_trained_with_the_objective(finished):
@@ -158,9 +157,9 @@ def test_the_initializer_works_in_a_file_outside_the_repository(tmp_path):
     method = method.replace("    title =", f"{name}\n    title =", 1)
     (tmp_path / "my_methods.py").write_text(method, encoding="utf-8")
     code = f"import lexigraft\n{used}print(type(initializer).__name__, initializer.power)"
-    assert (
-        subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path) == b"LengthMean 2.0\n"
-    )
+    (tmp_path / "use.py").write_text(code, encoding="utf-8")
+    run = run_command([preloaded_python.python(), "use.py"], cwd=tmp_path)
+    assert run.stdout == "LengthMean 2.0\n", run.stderr
 
 
 def test_a_registered_loader_is_part_of_a_study(monkeypatch):

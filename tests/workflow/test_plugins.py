@@ -2,12 +2,12 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests import preloaded_python
 from tests.conftest import run_command
 from tests.workflow.conftest import REPOSITORY, copy_project
 
@@ -113,7 +113,8 @@ def test_one_file_can_define_every_kind_of_the_page(tmp_path):
     text = "\n".join(code).replace("    title = ", '    name = "smoothed"\n    title = ')
     file.write_text(text, encoding="utf-8")
     load = f"from lexigraft.plugins import load_plugins; print(load_plugins(['{file}'])[0])"
-    loaded = run_command([sys.executable, "-c", load])
+    (tmp_path / "load.py").write_text(load, encoding="utf-8")
+    loaded = run_command([preloaded_python.python(), str(tmp_path / "load.py")])
     assert loaded.stdout.partition(": ")[2].strip().split(", ") == [
         "initializer first-piece",
         "auxiliary characters",
