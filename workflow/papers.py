@@ -29,51 +29,37 @@ def _as_text(value: Any) -> Any:
 Text = Annotated[str, BeforeValidator(_as_text), StringConstraints(pattern=r"\S")]
 
 
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
 class Check(Settings):
     """What a test compares with the study: a setting, or a number of cells."""
 
-    key: Text | None = Field(
-        None,
-        description="keys, and numbers of list items, such as `strategies.<name>.lora.r`; "
-        "`prompts.<file>.<entry>` is of config/prompts",
-    )
-    value: Any = Field(None, description="its value in the resolved configuration")
-    cells: dict[str, list[Name]] | None = Field(
-        None, description="axes of cells and names on them, such as `{strategy: [none]}`"
-    )
-    count: int | None = Field(None, ge=0, description="the number of the study's cells with these")
-    study: Name | None = Field(None, description="by default the study of the row")
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
+    # Keys, and numbers of list items, such as `strategies.<name>.lora.r`, and the value there in
+    # the resolved configuration; `prompts.<file>.<entry>` is of config/prompts.
+    key: Text | None = None
+    value: Any = None
+    # Names on axes of cells, such as `{strategy: [none]}`, and how many cells have them.
+    cells: dict[str, list[Name]] | None = None
+    count: Annotated[int, Field(ge=0)] | None = None
+    study: Name | None = None  # by default the study of the row
 
 
 class PaperRow(Settings):
     """One setting, table, figure or data set of a paper, and what the project does about it."""
 
-    row: Text = Field(description="name of the row; for a table or figure its number: `Table 3`")
-    source: Text = Field(description="where the paper or its published code states it")
-    paper: Text = Field(description="what the paper states; `not specified` if it does not")
-    here: Text = Field(description="what this project does")
-    as_published: Text | None = Field(
-        None, description="what `<study>-as-published` does, if it is not the same"
-    )
-    verdict: Literal["same", "differs", "missing"] = Field(description="whether the two agree")
-    reason: Text | None = Field(
-        None,
-        description="why they differ, and how large the effect is, if known; or why nothing can be "
-        "compared",
-    )
-    study: Name | None = Field(
-        None, description="the study of `items` and `check`; by default the one of the file name"
-    )
-    items: Annotated[list[Name], Unique] = Field(
-        default_factory=list, description="report items of the study that show a table or figure"
-    )
-    check: Annotated[list[Check], BeforeValidator(_as_list)] = Field(
-        default_factory=list, description="what a test compares: one check, or a list"
-    )
+    row: Text  # its name; of a table or figure its number: `Table 3`
+    source: Text  # where the paper or its published code states it
+    paper: Text  # what the paper states; `not specified` if it does not
+    here: Text
+    as_published: Text | None = None  # what `<study>-as-published` does, if it differs
+    verdict: Literal["same", "differs", "missing"]
+    # Why they differ, and how large the effect is, if known; or why nothing can be compared.
+    reason: Text | None = None
+    study: Name | None = None  # of items and checks; by default that of the file name
+    items: Annotated[list[Name], Unique] = Field([])  # that show a table or figure
+    check: Annotated[list[Check], BeforeValidator(_as_list)] = Field([])
 
     @model_validator(mode="after")
     def _check_reason(self) -> "PaperRow":
@@ -95,11 +81,9 @@ Numbers = Annotated[list[Whole], Unique]
 class Paper(Settings):
     """A paper: which tables and figures it has, and its rows."""
 
-    tables: Numbers = Field(description="numbers of the paper's tables, appendices included")
-    figures: Numbers = Field(description="numbers of the paper's figures")
-    rows: Annotated[list[dict[str, Any]], Field(min_length=1)] = Field(
-        description="rows of the paper"
-    )
+    tables: Numbers  # with those of appendices
+    figures: Numbers
+    rows: Annotated[list[dict[str, Any]], Field(min_length=1)]
 
 
 def read_paper(study: str, folder: Path = PAPERS) -> tuple[Paper, list[PaperRow]]:
