@@ -53,8 +53,8 @@ def test_it_has_the_adapters_of_both_models_of_all_languages_and_of_figure_5(stu
 
 def test_it_has_the_baselines_before_and_after_alma(study):
     wanted = cells(MISTRAL, GROUPS, ["ofa-none"], ["none", "alma"])
-    wanted |= cells(MISTRAL, TEN, ["focus"], ["none", "alma"])
-    wanted |= cells(MISTRAL, TEN[:8], ["zett-mistral-multilingual"], ["none", "alma"])
+    wanted |= cells(MISTRAL, TEN, ["focus"], ["none", "alma-mono"])
+    wanted |= cells(MISTRAL, TEN[:8], ["zett-mistral-multilingual"], ["none", "alma-mono"])
     wanted |= cells(MISTRAL, ["madlad-en"], ["focus", "zett-mistral-multilingual"], ["none"])
     wanted |= cells(MISTRAL, GROUPS, ["none"], ["alma"], "source")
     assert wanted <= set(study.cells)
