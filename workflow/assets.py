@@ -41,22 +41,13 @@ _UNASKED = HubAnswer(OK)
 
 
 @dataclass(frozen=True)
-class CheckedAsset:
-    """An asset that a study reads, and the result of its check."""
+class CheckedAsset(HubAsset):
+    """An asset that a study reads (also of kind `file` or `package`), and the answer about it."""
 
-    kind: str
-    name: str
-    readers: str
-    revision: str | None = None
     answer: HubAnswer = _UNASKED
 
-    @property
-    def key(self) -> str:
-        """The repository on the hub and its branch, tag or commit."""
-        return HubAsset(self.kind, self.name, self.revision).key  # type: ignore[arg-type]
 
-
-Check = tuple[CheckedAsset, Callable[[], HubAnswer]]
+Check = tuple[HubAsset, Callable[[], HubAnswer]]
 
 
 # ---- assets of jobs -----------------------------------------------------------------------------
@@ -148,10 +139,8 @@ def check_assets(study: Study, jobs: Mapping[str, Job]) -> list[CheckedAsset]:
     checks = [*_checks(study, jobs)]
     with ThreadPoolExecutor(_THREADS) as pool:
         answers = pool.map(lambda check: check[1](), checks)
-        results = [
-            replace(asset, answer=answer)
-            for (asset, _), answer in zip(checks, answers, strict=True)
-        ]
+        asked = zip(checks, answers, strict=True)
+        results = [CheckedAsset(**vars(asset), answer=answer) for (asset, _), answer in asked]
     unpinned = {result.key: result for result in results if result.answer.state == NOT_PINNED}
     commits = {key: result.answer.commit for key, result in unpinned.items()}
     known = {key: commit for key, commit in commits.items() if commit}
@@ -169,35 +158,33 @@ def _checks(study: Study, jobs: Mapping[str, Job]) -> Iterator[Check]:
     """What jobs read on the hub, on the web, in packages, and missing files of the user."""
     locked = {commit: key for key, commit in read_lock(study.results).items()}
     for asset in sorted(hub_assets(jobs.values()), key=lambda asset: (asset.kind, asset.name)):
-        checked = CheckedAsset(asset.kind, asset.name, asset.where, asset.revision)
         repository, _, branch = locked.get(asset.revision or "", "").partition("@")
         if repository and repository == asset.key.partition("@")[0]:
-            yield replace(checked, revision=branch), partial(_ask_locked, asset, branch)
+            yield replace(asset, revision=branch), partial(_ask_locked, asset, branch)
         else:
-            yield checked, partial(ask_hub, asset)
+            yield asset, partial(ask_hub, asset)
     for asset in _benchmark_data(jobs):
-        checked = CheckedAsset(asset.kind, asset.name, asset.where, asset.revision)
-        yield checked, partial(_ask_benchmark, asset)
+        yield asset, partial(_ask_benchmark, asset)
     for url, readers in web_files(jobs.values()).items():
-        yield CheckedAsset("file", without_secrets(url), readers), partial(ask_web, url)
+        yield HubAsset("file", without_secrets(url), where=readers), partial(ask_web, url)
     recipes = recipes_of(local_files(jobs.values()), study.files).values()
     for recipe in {recipe.path: recipe for recipe in recipes}.values():
         if recipe.url and (recorded := recipe.recorded()):
-            checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
-            yield checked, partial(ask_web, recipe.url, recorded)
+            asset = HubAsset("file", recipe.path, where=f"files.{recipe.name}")
+            yield asset, partial(ask_web, recipe.url, recorded)
     for job in jobs.values():
         if job.rule == "fetch_package":
             settings = job.description["settings"]
             name = f"{settings['name']} {settings['version']}"
             unpacked = partial(HubAnswer, OK, "unpacked")
             ask = unpacked if Path(job.card).exists() else partial(ask_package, settings)
-            yield CheckedAsset("package", name, settings["registry"]), ask
+            yield HubAsset("package", name, where=settings["registry"]), ask
     missing, unknown = needed_recipes(jobs.values(), study.files)
     for recipe in missing:
-        checked = CheckedAsset("file", recipe.path, f"files.{recipe.name}")
-        yield checked, partial(_ask_recipe, recipe)
+        asset = HubAsset("file", recipe.path, where=f"files.{recipe.name}")
+        yield asset, partial(_ask_recipe, recipe)
     for path in unknown:
-        yield CheckedAsset("file", path, "the study"), partial(HubAnswer, MISSING)
+        yield HubAsset("file", path, where="the study"), partial(HubAnswer, MISSING)
 
 
 def _ask_locked(asset: HubAsset, branch: str) -> HubAnswer:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from lexigraft.addresses import without_secrets
 from lexigraft.errors import UserError
@@ -48,7 +48,7 @@ _SECONDS = 20.0  # timeout of an answer
 class HubAsset:
     """Something that a study reads from the hub; `where` names the place that uses it."""
 
-    kind: Literal["model", "tokenizer", "pieces", "encoder", "hypernetwork", "metric", "data set"]
+    kind: str  # model, tokenizer, pieces, encoder, hypernetwork, metric or data set
     name: str
     revision: str | None = None
     files: tuple[str, ...] = ()  # patterns of the files that are read; (): those of the kind

@@ -78,7 +78,7 @@ def table(assets: "Iterable[CheckedAsset]") -> list[str]:
                 asset.kind,
                 asset.name + (f"@{revision}" if revision else ""),
                 "" if size is None else f"{size / 1e9:.2f} GB",
-                f"for {asset.readers}" + (f": {detail}" if detail else ""),
+                f"for {asset.where}" + (f": {detail}" if detail else ""),
             )
         )
     return aligned(rows, numbers=False)

@@ -68,7 +68,7 @@ def with_revisions(settings: Any, revision_of: Commit, hub: str = "model") -> An
             continue
         if key == "model" and settings.get("kind") == "fasttext":
             continue  # its training objective
-        asset = HubAsset(kind or hub, name, settings.get(revision_key))  # type: ignore[arg-type]
+        asset = HubAsset(kind or hub, name, settings.get(revision_key))
         if revision := revision_of(asset):
             changed[revision_key] = revision
     return changed

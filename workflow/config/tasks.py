@@ -178,7 +178,8 @@ def _choose(value: Mapping[str, Any]) -> type[Task]:
     return _BENCHMARK if kind.tests == "benchmark" else _BY_ROWS.get(kind.rows, Task)
 
 
-AnyTask: Any = one_of([*dict.fromkeys([Task, _BENCHMARK, *_BY_ROWS.values()])], _choose)
+_MODELS: dict[type[Task], None] = dict.fromkeys([Task, _BENCHMARK, *_BY_ROWS.values()])
+AnyTask: Any = one_of(list(_MODELS), _choose)
 
 
 # ---- learned metrics ---------------------------------------------------------------------------
