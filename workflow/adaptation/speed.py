@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, TrainerCallback
 from lexigraft.hardware import device
 from lexigraft.source.model import load_model
 from lexigraft.training.data import SequenceDataset, concatenate, pack
+from lexigraft.training.objective import Objective
 from lexigraft.training.objectives.clm import CausalModeling
 from lexigraft.training.objectives.mtp import MultiTokenPrediction, new_extra_head
 from lexigraft.training.phase import micro_batch_tokens, run_phase
@@ -57,7 +58,8 @@ def step_time(model_folder: str | Path, settings: Mapping[str, Any]) -> dict[str
 
     def seconds(sequences: int) -> float:
         """The median time of a step of this many sequences."""
-        count, objective, clock = STEPS * sequences, CausalModeling(), _Clock()
+        count, clock = STEPS * sequences, _Clock()
+        objective: Objective = CausalModeling()
         if phase.objective == "mtp":
             head = new_extra_head(model, "copied", 0)
             objective = MultiTokenPrediction(head, as_head=True, trained=True)
@@ -67,7 +69,7 @@ def step_time(model_folder: str | Path, settings: Mapping[str, Any]) -> dict[str
                 model,
                 phase.model_copy(update={"batch_sequences": sequences}),
                 strategy,
-                SequenceDataset(pack(concatenate([text]), phase.length), np.arange(count)),
+                SequenceDataset(pack(concatenate([text.tolist()]), phase.length), np.arange(count)),
                 objective=objective,
                 seed=0,
                 folder=Path(folder),
