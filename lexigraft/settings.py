@@ -99,7 +99,7 @@ def optional(description: str, **bounds: Any) -> Any:
 def one_of(
     models: Sequence[type[Settings]], choose: Callable[[Mapping[str, Any]], type[Settings]]
 ) -> Any:
-    """The type of a mapping that is validated as the model that `choose` returns for it.
+    """Annotates the type of a mapping that is validated as the model that `choose` returns for it.
 
     `choose` raises a ValueError if no model fits. The schema for editors has all `models`.
     """
@@ -109,12 +109,11 @@ def one_of(
             return value
         return checked(choose(value if isinstance(value, Mapping) else {}), value)
 
-    schema = reduce(or_, models)
-    return Annotated[Settings, PlainValidator(check, json_schema_input_type=schema)]
+    return PlainValidator(check, json_schema_input_type=reduce(or_, models))
 
 
 def one_of_kinds(models: Callable[[], Sequence[type[Settings]]]) -> Any:
-    """The type of a mapping whose `kind` names its model; `models` may change later."""
+    """Annotates the type of a mapping whose `kind` names its model; `models` may change later."""
 
     def choose(value: Mapping[str, Any]) -> type[Settings]:
         named = {get_args(model.model_fields["kind"].annotation)[0]: model for model in models()}

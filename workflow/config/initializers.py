@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from lexigraft.auxiliary.registry import auxiliary_kinds
+from lexigraft.auxiliary.registry import AuxiliaryKind, auxiliary_kinds
 from lexigraft.corpus.mixture import AmountForCell, text_amount_field
 from lexigraft.setting_types import Name
 from lexigraft.settings import Settings, default, one_of_kinds, optional, required
 from workflow.config.texts import Unique
 
-Auxiliary: Any = one_of_kinds(auxiliary_kinds)
+Auxiliary = Annotated[AuxiliaryKind, one_of_kinds(auxiliary_kinds)]
 
 
 def _by_role(auxiliary: Any) -> Any:

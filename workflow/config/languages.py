@@ -1,6 +1,6 @@
 """Languages: their texts, samples to train on, models and groups."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
@@ -85,10 +85,10 @@ class AnsweredSamples(Settings):
     batch_size: Whole | None = default(None, "most prompts at once. `null`: as many as fit")
 
 
-if TYPE_CHECKING:
-    Samples = ParallelSamples | QuestionSamples | AnsweredSamples
-else:
-    Samples = one_of_kinds(lambda: [ParallelSamples, QuestionSamples, AnsweredSamples])
+_SAMPLES: list[type[Settings]] = [ParallelSamples, QuestionSamples, AnsweredSamples]
+Samples = Annotated[
+    ParallelSamples | QuestionSamples | AnsweredSamples, one_of_kinds(lambda: _SAMPLES)
+]
 
 
 class Group(Settings):

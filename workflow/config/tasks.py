@@ -4,7 +4,7 @@ The keys of each kind are checked by its file in the library.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -55,16 +55,10 @@ class _QuestionKeys(_OfLanguages, _Table):
     """The keys that all texts with questions have."""
 
 
-if TYPE_CHECKING:
-    LabelledText = Settings
-    QuestionText = Settings
-    PairText = Settings
-    ArticleText = Settings
-else:
-    LabelledText = text_of("rows", keys=_Labelled)
-    QuestionText = text_of("questions", keys=_QuestionKeys)
-    PairText = text_of("pairs", keys=_OfLanguages, packages=False)
-    ArticleText = text_of("articles", keys=_OfLanguages, packages=False)
+LabelledText = Annotated[Settings, text_of("rows", keys=_Labelled)]
+QuestionText = Annotated[Settings, text_of("questions", keys=_QuestionKeys)]
+PairText = Annotated[Settings, text_of("pairs", keys=_OfLanguages, packages=False)]
+ArticleText = Annotated[Settings, text_of("articles", keys=_OfLanguages, packages=False)]
 
 
 class TrainingExamples(Settings):
@@ -179,7 +173,7 @@ def _choose(value: Mapping[str, Any]) -> type[Task]:
 
 
 _MODELS: dict[type[Task], None] = dict.fromkeys([Task, _BENCHMARK, *_BY_ROWS.values()])
-AnyTask: Any = one_of(list(_MODELS), _choose)
+AnyTask = Annotated[Task, one_of(list(_MODELS), _choose)]
 
 
 # ---- learned metrics ---------------------------------------------------------------------------

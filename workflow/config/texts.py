@@ -5,7 +5,7 @@ A text names its `loader`, which determines its other keys (`lexigraft.corpus.lo
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, Tag, create_model
 
@@ -61,7 +61,7 @@ class RegisteredText(Settings):
 def text_of(
     use: str, *more: type[Settings], keys: type[Settings] | None = None, packages: bool = True
 ) -> Any:
-    """The type of a text for a use: the keys of any loader that supports it.
+    """Annotates the type of a text for a use: the keys of any loader that supports it.
 
     `more` are models of texts that no loader reads. `keys` has keys that all texts have in
     addition. Without `packages`, loaders of text in packages are left out.
@@ -92,16 +92,8 @@ def text_of(
     return one_of([*dict.fromkeys(listed), with_keys(RegisteredText)], choose)
 
 
-if TYPE_CHECKING:
-    # The type checker sees only their base class: the models are known when they are registered.
-    Text = Settings
-    Pairs = Settings
-    RatedPairs = Settings
-    Articles = Settings
-    Rows = Settings
-else:
-    Text = text_of("text", CorpusText)
-    Pairs = text_of("pairs")
-    RatedPairs = text_of("rated_pairs")
-    Articles = text_of("articles")
-    Rows = text_of("rows")
+Text = Annotated[Settings, text_of("text", CorpusText)]
+Pairs = Annotated[Settings, text_of("pairs")]
+RatedPairs = Annotated[Settings, text_of("rated_pairs")]
+Articles = Annotated[Settings, text_of("articles")]
+Rows = Annotated[Settings, text_of("rows")]

@@ -181,6 +181,7 @@ def _choose(value: Mapping[str, Any]) -> type[VocabularyConfig]:
     )
 
 
-Vocabulary: Any = one_of(
-    [Expansion, Pruning, TrainedReplacement, TakenReplacement, ModelReplacement], _choose
-)
+Vocabulary = Annotated[
+    VocabularyConfig,
+    one_of([Expansion, Pruning, TrainedReplacement, TakenReplacement, ModelReplacement], _choose),
+]
