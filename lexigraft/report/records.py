@@ -250,10 +250,6 @@ def _training(cards: Iterable[tuple[dict[str, Any], Record]]) -> DataFrame:
     rows = []
     for cell, card in cards:
         facts = {key: value for key, value in card.items() if isinstance(value, int | float | str)}
-        # Lists, with a number for each phase
-        facts |= {
-            key: card[key][0] for key in ("flops_per_token", "flops_per_batch") if key in card
-        }
         facts["curve_sentences"] = _settings(card).get("curve", {}).get("sentences", math.nan)
         rows.append(facts | cell)
     return DataFrame(rows, columns=None if rows else SEEDED)
