@@ -9,12 +9,14 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from lexigraft.auxiliary.kinds.word_vectors import WordVectors
 from lexigraft.commands.app import app
 from lexigraft.errors import UserError
 from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 from tests.conftest import first_merges
-from workflow.commands.auxiliaries import RegisteredInitializer, UserInputs, auxiliaries
+from workflow.commands.auxiliaries import UserInputs, auxiliaries
+from workflow.config.initializers import InitializerConfig
 
 
 def run(*arguments):
@@ -254,16 +256,17 @@ def test_a_dictionary_turns_word_vectors_into_the_english_space(word_files, expa
     """The three letters are a quarter turn from their translations."""
     from transformers import AutoTokenizer
 
-    words = {"kind": "word-vectors", "unlisted_words": False}
-    roles = {"target": words | {"aligned_by": "dictionary"}, "source": words | {"of": "english"}}
+    words = WordVectors(kind="word-vectors", unlisted_words=False)
+    roles = {"target": {"aligned_by": "dictionary"}, "source": {"of": "english"}}
+    roles = {role: words.model_copy(update=keys) for role, keys in roles.items()}
     inputs = UserInputs(
         word_vectors=word_files / "el.vec",
         english_word_vectors=word_files / "en.vec",
         dictionary=word_files / "pairs.txt",
     )
     target = AutoTokenizer.from_pretrained(expanded[0])
-    entry = RegisteredInitializer("wechsel", "wechsel", {}, roles, reads_dictionary=False)
-    vectors_of = auxiliaries(entry, smollm2_cut, target, inputs)
+    entry = InitializerConfig(method="wechsel")
+    vectors_of = auxiliaries("wechsel", entry, roles, smollm2_cut, target, inputs)
     alpha = target.convert_tokens_to_ids(target.tokenize("α")[0])
     the = smollm2_cut.convert_tokens_to_ids("the")
     rows = {

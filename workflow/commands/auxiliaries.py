@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.auxiliary.language_files import read_dictionary
-from lexigraft.auxiliary.registry import auxiliary_kind, compute_vectors
+from lexigraft.auxiliary.registry import AuxiliaryKind, compute_vectors
 from lexigraft.corpus.readers import read_pairs
 from lexigraft.errors import UserError, unknown
 from lexigraft.initialization.registry import declaration
 from lexigraft.settings import plain
+from workflow.config.initializers import InitializerConfig
 from workflow.config.registries import entries_of
 
 if TYPE_CHECKING:
@@ -52,57 +53,43 @@ class UserInputs:
         return path
 
 
-@dataclass(frozen=True)
-class RegisteredInitializer:
-    """An entry of config/initializers.yaml: method, options, and the vectors it reads, by role."""
-
-    name: str
-    method: str
-    options: Mapping[str, Any]
-    vectors: Mapping[str, Mapping[str, Any]]
-    reads_dictionary: bool
-    samples_role: str | None = None
-
-
-def registered(name: str) -> RegisteredInitializer:
-    """An initializer of the registry by name; raises a `UserError` if there is none."""
+def registered(name: str) -> tuple[InitializerConfig, dict[str, AuxiliaryKind]]:
+    """An initializer of the registry, and the vectors that it reads by role; or a `UserError`."""
     entries = entries_of("initializers")
     if name not in entries:
         raise unknown("--initializer", name, entries)
-    entry, vectors = entries[name], entries_of("auxiliary")
-    return RegisteredInitializer(
-        name,
-        entry.method,
-        entry.options,
-        {role: plain(vectors[kind]) for role, kind in entry.auxiliary.items()},
-        reads_dictionary=entry.dictionary,
-        samples_role=declaration(entry.method).pairs_role if entry.samples else None,
-    )
+    entry, kinds = entries[name], entries_of("auxiliary")
+    return entry, {role: kinds[kind] for role, kind in entry.auxiliary.items()}
 
 
 def auxiliaries(
-    initializer: RegisteredInitializer,
+    initializer: str,
+    entry: InitializerConfig,
+    vectors: Mapping[str, AuxiliaryKind],
     source: "PreTrainedTokenizerFast",
     target: "PreTrainedTokenizerFast",
     inputs: UserInputs,
 ) -> dict[str, Any]:
-    """The inputs of an initializer, by role; a `UserError` names the first missing option."""
+    """The inputs of an initializer, by role; a `UserError` names the first missing option.
+
+    `entry` and `vectors` are those of the `initializer` (`registered`).
+    """
+    by_role: dict[str, Any] = {role: plain(kind) for role, kind in vectors.items()}
     # Check all of them first, since training vectors takes minutes.
-    for settings in initializer.vectors.values():
-        for name in auxiliary_kind(settings["kind"]).reads(settings):
+    for role, settings in by_role.items():
+        for name in vectors[role].reads(settings):
             if name == "corpus" and not inputs.sentences:
                 raise UserError(
-                    f"--initializer {initializer.name}: trains token vectors on a text; specify it "
+                    f"--initializer {initializer}: trains token vectors on a text; specify it "
                     "with --text"
                 )
             if name == "word_vectors":
                 # The file of the registry entry may be missing, and replaced by the user's.
                 if not Path(settings.get("path") or "").is_file():
-                    inputs.required(initializer.name, _file_option(settings))
+                    inputs.required(initializer, _file_option(settings))
             elif name != "corpus" and not (name == "encoder" and "hub" in settings):
-                inputs.required(initializer.name, "donor" if name == "model" else name)
-    by_role: dict[str, Any] = {}
-    for role, settings in initializer.vectors.items():
+                inputs.required(initializer, "donor" if name == "model" else name)
+    for role, settings in by_role.items():
         tokenizer = source if role == "source" else target
         encoder = {key: settings[key] for key in ("hub", "revision") if key in settings}
         files = {
@@ -114,11 +101,11 @@ def auxiliaries(
             "encoder": {"folder": str(inputs.encoder)} if inputs.encoder else encoder,
         }
         by_role[role], _ = compute_vectors(settings["kind"], tokenizer, settings, files)
-    if initializer.reads_dictionary:
-        by_role["dictionary"] = read_dictionary(inputs.required(initializer.name, "dictionary"))
-    if initializer.samples_role:
-        path = inputs.required(initializer.name, "parallel")
-        by_role[initializer.samples_role] = read_pairs({"loader": "tsv", "path": str(path)})
+    if entry.dictionary:
+        by_role["dictionary"] = read_dictionary(inputs.required(initializer, "dictionary"))
+    if entry.samples and (role := declaration(entry.method).pairs_role):
+        path = inputs.required(initializer, "parallel")
+        by_role[role] = read_pairs({"loader": "tsv", "path": str(path)})
     return by_role
 
 

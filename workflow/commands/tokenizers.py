@@ -184,19 +184,20 @@ def graft(
         disable_progress_bar()
     if tokenizer is None and donor is None:
         raise UserError("--tokenizer: specify the new tokenizer, or a --donor to take it from")
-    entry = registered(initializer or ("omp" if donor else "merge"))
+    name = initializer or ("omp" if donor else "merge")
+    entry, vectors = registered(name)
     sentences = clean_sentences(text, field) if text else []
     english_sentences = _english(english, field)
     donor_folder = encoder_folder = None
     if donor:
-        reads_embeddings = any(vectors["kind"] == "plm" for vectors in entry.vectors.values())
+        reads_embeddings = any(kind.kind == "plm" for kind in vectors.values())
         needed = WANTED if reads_embeddings else TOKENIZER
         donor_folder = resolve_place(folder_or_name(donor), wanted=needed)[0]
     source = find_model(folder_or_name(model)).tokenizer()
     new_tokenizer = folder_or_name(tokenizer) if tokenizer else str(donor_folder)
     target, _ = target_tokenizer(new_tokenizer, source)
     if initializer is None and donor and len(target) > _LARGE:
-        entry = registered("omp-500")
+        name, (entry, vectors) = "omp-500", registered("omp-500")
     if encoder:
         encoder_folder = resolve_place(folder_or_name(encoder))[0]
     files = (word_vectors, english_word_vectors, dictionary, parallel, donor_folder, encoder_folder)
@@ -207,15 +208,14 @@ def graft(
         new_initializer(entry.method, **entry.options),
         out,
         corpus=sentences or None,
-        auxiliary=auxiliaries(entry, source, target, inputs),
+        auxiliary=auxiliaries(name, entry, vectors, source, target, inputs),
         seed=seed,
     )
     new_ids = set(fitted.new_ids.tolist())
     show_change(source, target, new_ids, sentences, english_sentences)
     show_rows(fitted)
     typer.echo(
-        f"{len(target):,} tokens, {len(new_ids):,} of them new, initialized with {entry.name}, "
-        f"in {out}."
+        f"{len(target):,} tokens, {len(new_ids):,} of them new, initialized with {name}, in {out}."
     )
     typer.echo(f'To load it: transformers.AutoModelForCausalLM.from_pretrained("{out}")')
 
