@@ -103,9 +103,9 @@ def auxiliaries(
         by_role[role], _ = compute_vectors(settings["kind"], tokenizer, settings, files)
     if entry.dictionary:
         by_role["dictionary"] = read_dictionary(inputs.required(initializer, "dictionary"))
-    if entry.samples and (role := declaration(entry.method).pairs_role):
+    if entry.samples and (pairs := declaration(entry.method).pairs_role):
         path = inputs.required(initializer, "parallel")
-        by_role[role] = read_pairs({"loader": "tsv", "path": str(path)})
+        by_role[pairs] = read_pairs({"loader": "tsv", "path": str(path)})
     return by_role
 
 
