@@ -182,9 +182,8 @@ class _Corpus:
                 first, end = max(positions[0] - 1, 0), positions[0] + 2
                 old, new = word[first : end + 1], merged[first:end]
             else:
-                merged = tuple(segment(symbols, self._rules.rank, positions))
-                first, last = _unchanged_ends(word, merged, positions)
-                old, new = word[first : len(word) - last], merged[first : len(merged) - last]
+                old, new = word, tuple(segment(symbols, self._rules.rank, positions))
+                merged = new
             changes.append((index, merged, old, new))
             count = self._counts[index]
             for symbol in old:
@@ -270,25 +269,6 @@ def _positions_of_pair(symbols: Word, left: str, right: str) -> list[int]:
         if position < last and symbols[position + 1] == right:
             positions.append(position)
     return positions
-
-
-def _unchanged_ends(old: Word, new: Word, positions: list[int]) -> tuple[int, int]:
-    """Numbers of symbols at the start and at the end that are not part of any changed pair."""
-    first, last = (positions[0], len(old) - positions[-1] - 2) if positions else (0, 0)
-    # Changes outside `positions` are rare: old merges that become possible with a new piece.
-    if old[:first] != new[:first]:
-        first = _common_prefix(old, new)
-    if old[len(old) - last :] != new[max(len(new) - last, 0) :]:
-        last = _common_prefix(old[::-1], new[::-1])
-    return max(first - 1, 0), max(last - 1, 0)
-
-
-def _common_prefix(first: Word, second: Word) -> int:
-    """Length of the common prefix of two words."""
-    unequal = (
-        position for position, (a, b) in enumerate(zip(first, second, strict=False)) if a != b
-    )
-    return next(unequal, min(len(first), len(second)))
 
 
 def _symbols(tokens: list[str], bpe: Bpe) -> Word:
