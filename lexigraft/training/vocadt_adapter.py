@@ -289,7 +289,8 @@ def attach_adapters(
             "trainable: an adapter needs a recipe to start from, but these rows are drawn at "
             "random or projected; choose an initializer such as mean or vocadt-start"
         )
-    embeddings, head = model.get_input_embeddings(), model.get_output_embeddings()
+    embeddings: Any = model.get_input_embeddings()
+    head: Any = model.get_output_embeddings()
     is_plain = isinstance(embeddings, torch.nn.Embedding) and isinstance(head, torch.nn.Linear)
     if not is_plain or has_factored_head(model):
         raise UserError(
