@@ -17,6 +17,7 @@ from pydantic import model_validator
 from lexigraft.corpus.lines import read_lines
 from lexigraft.errors import UserError
 from lexigraft.settings import Settings, optional, validate
+from lexigraft.source.encoding import batches, encoder
 
 MIXTURE, MEMBERS = "mixture.json", "members"
 ROUNDING = 1e-6  # tolerance for sums of shares with few digits
@@ -129,7 +130,6 @@ def read_amount(
         for texts in members:
             yield from islice(texts, limit)
         return
-    from lexigraft.source.encoding import batches, encoder
     from lexigraft.source.model import open_tokenizer
 
     encode = encoder(open_tokenizer(target if unit.startswith("target") else source))

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lexigraft.corpus.sample_file import ENGLISH, translation_prompt
 from lexigraft.errors import UserError, unknown
-from lexigraft.inference.generation import answer_room
 from lexigraft.source.document_start import start_ids
-from lexigraft.source.positions import positions_of
+from lexigraft.source.positions import answer_room, positions_of
 from lexigraft.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 # The prompts that exist in each language; all others are entries of `named`.
 INSTRUCTION, LABELS = "instruction", "labels"
@@ -131,7 +131,7 @@ def _in_english(job: Mapping[str, Any], instruction: str) -> str:
 # ---- examples, and texts shortened to fit ------------------------------------------------------
 
 
-def prompt_limit(model: PreTrainedModel, settings: Any) -> int | None:
+def prompt_limit(model: "PreTrainedModel", settings: Any) -> int | None:
     """Maximum tokens of a prompt, so that it fits with its new tokens; None: no limit."""
     positions, most = positions_of(model), getattr(settings, "max_prompt_tokens", None)
     beyond = getattr(settings, "beyond_context", False)
@@ -141,7 +141,7 @@ def prompt_limit(model: PreTrainedModel, settings: Any) -> int | None:
 
 
 def few_shot_prompts(
-    tokenizer: PreTrainedTokenizerFast,
+    tokenizer: "PreTrainedTokenizerFast",
     frame: Frame,
     queries: list[str],
     examples: Sequence[tuple[str, str, str]],
@@ -179,8 +179,8 @@ def few_shot_prompts(
 
 
 def fit_texts(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
+    model: "PreTrainedModel",
+    tokenizer: "PreTrainedTokenizerFast",
     job: dict[str, Any],
     settings: Any,
     texts: Sequence[tuple[str, str, tuple[str, str]]],

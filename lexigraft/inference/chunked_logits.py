@@ -26,9 +26,9 @@ from torch.autograd.function import once_differentiable
 from transformers import PreTrainedModel
 
 from lexigraft.inference.batch_sizes import INFERENCE_MEMORY_SHARE, free_memory
+from lexigraft.inference.text_encoding import IGNORED
 from lexigraft.machine import setting
 
-IGNORED = -100  # label that losses ignore, by torch's convention
 # Maximum number of elements in the logits of a chunk. Each chunk adds a gradient of the size of the
 # head, so larger chunks are faster.
 CHUNK_LOGITS = {"cpu": 2**27, "cuda": 2**28}

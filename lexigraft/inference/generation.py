@@ -20,7 +20,7 @@ from lexigraft.inference.shared_prefix import SharedPrefix, group_by_prefix, sha
 from lexigraft.inference.stop_strings import StopStrings
 from lexigraft.inference.text_encoding import encode
 from lexigraft.inference.vllm_model import VllmModel
-from lexigraft.source.positions import positions_of
+from lexigraft.source.positions import answer_room, positions_of
 
 
 @dataclass(frozen=True)
@@ -175,15 +175,6 @@ def continue_greedily(
     finally:
         model.generation_config = model_settings
     return ids[:, len(shared) + width :]
-
-
-def answer_room(model: PreTrainedModel | VllmModel, max_new_tokens: int, beyond: bool) -> int:
-    """The number of positions of a model's context that are kept free for an answer.
-
-    With `beyond`, 0 for rotary position embeddings, which go on after the last position.
-    """
-    rotary = getattr(model.config.get_text_config(), "rope_parameters", None)
-    return 0 if beyond and rotary else max_new_tokens
 
 
 def decode(tokenizer: PreTrainedTokenizerFast, rows: list[list[int]]) -> list[str]:

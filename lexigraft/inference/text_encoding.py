@@ -1,18 +1,21 @@
 """Encodes texts for training, scoring and generation; texts begin with the source's token."""
 
 from collections.abc import Iterator, Sequence
-
-from transformers import PreTrainedTokenizerFast
+from typing import TYPE_CHECKING
 
 from lexigraft.source.document_start import document_start, start_ids
 from lexigraft.source.encoding import tokenizer_faults
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+IGNORED = -100  # label that losses ignore, by torch's convention
 # Texts per call of the tokenizer, which holds about a hundred bytes per token of a call in memory:
 # several gigabytes for a hundred thousand sentences that are tokenized as bytes.
 BATCH = 1000
 
 
-def encode(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator[list[int]]:
+def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Iterator[list[int]]:
     """Yield the token ids of each text with special tokens, as in pretraining.
 
     A text begins with the special token that the tokenizer adds (Llama's BOS), as in Yamaguchi et
@@ -24,7 +27,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Iterator
 
 
 def tokenize(
-    tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], *, special: bool = False
+    tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], *, special: bool = False
 ) -> Iterator[list[int]]:
     """Yield the ids of each text, by default without the special tokens that the tokenizer adds."""
     tokenizer("")  # resets the truncation and padding that its file may ask for
@@ -38,7 +41,7 @@ def tokenize(
         yield from (encoding.ids for encoding in encodings)
 
 
-def scored_parts(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str]) -> Sequence[str]:
+def scored_parts(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str]) -> Sequence[str]:
     """The part of each text that is scored, for its bytes and characters.
 
     That is all of a text that begins with a special token. Otherwise, its first token is not

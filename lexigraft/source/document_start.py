@@ -4,9 +4,12 @@ Pretraining concatenates documents with a token between them. A model that reads
 another token, such as the `<|im_end|>` of a chat format, predicts it clearly worse.
 """
 
-from transformers import PreTrainedTokenizerFast
+from typing import TYPE_CHECKING
 
 from lexigraft.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 # Key of sources.yaml, source.json and tokenizer_config.json.
 DOCUMENT_START = "document_start"
@@ -19,13 +22,13 @@ _SEPARATORS = (
 )  # fmt: skip
 
 
-def document_start(tokenizer: PreTrainedTokenizerFast) -> str:
+def document_start(tokenizer: "PreTrainedTokenizerFast") -> str:
     """The token that begins a text, added by the tokenizer or by `start_ids`; empty without one."""
     added, _ = surrounding(tokenizer)
     return "".join(added) if added else _separator(tokenizer)
 
 
-def start_ids(tokenizer: PreTrainedTokenizerFast) -> list[int]:
+def start_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
     """The ids to put before the tokens of a text: none, or the one of its document separator.
 
     A tokenizer that begins a text with a special token (Llama's BOS) is used unchanged. Otherwise
@@ -44,7 +47,7 @@ def start_ids(tokenizer: PreTrainedTokenizerFast) -> list[int]:
     return [number]
 
 
-def set_document_start(tokenizer: PreTrainedTokenizerFast, token: str, source: str) -> None:
+def set_document_start(tokenizer: "PreTrainedTokenizerFast", token: str, source: str) -> None:
     """Make a token begin texts, or none if it is empty; a UserError names the source.
 
     A tokenizer that itself begins a text with a special token keeps it.
@@ -63,14 +66,14 @@ def set_document_start(tokenizer: PreTrainedTokenizerFast, token: str, source: s
     tokenizer.init_kwargs[DOCUMENT_START] = token
 
 
-def beginning_ids(tokenizer: PreTrainedTokenizerFast) -> list[int]:
+def beginning_ids(tokenizer: "PreTrainedTokenizerFast") -> list[int]:
     """The ids before the tokens of a text, added by the tokenizer or by `start_ids`."""
     before, _ = surrounding(tokenizer)
     vocabulary = tokenizer.get_vocab()
     return [vocabulary[token] for token in before] or start_ids(tokenizer)
 
 
-def surrounding(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], list[str]]:
+def surrounding(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[str]]:
     """The special tokens that a tokenizer itself adds before and after each text."""
     encoding = tokenizer("a", return_special_tokens_mask=True).encodings[0]
     tokens, mask = list(encoding.tokens), encoding.special_tokens_mask
@@ -79,7 +82,7 @@ def surrounding(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], list[str
     return tokens[: text[0]], tokens[text[-1] + 1 :]
 
 
-def _separator(tokenizer: PreTrainedTokenizerFast) -> str:
+def _separator(tokenizer: "PreTrainedTokenizerFast") -> str:
     """The token by the rule of `start_ids`, for a tokenizer that adds none; may be empty."""
     if (token := tokenizer.init_kwargs.get(DOCUMENT_START)) is not None:
         return str(token)
@@ -87,14 +90,14 @@ def _separator(tokenizer: PreTrainedTokenizerFast) -> str:
     return next(iter([*(role for role in roles[:1] if role in named), *named, *roles]), "")
 
 
-def candidates(tokenizer: PreTrainedTokenizerFast) -> list[str]:
+def candidates(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
     """Tokens that might begin texts: roles, separators, then other special tokens."""
     roles, named = _roles_and_separators(tokenizer)
     special = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
     return list(dict.fromkeys([*roles, *named, *special]))
 
 
-def _roles_and_separators(tokenizer: PreTrainedTokenizerFast) -> tuple[list[str], list[str]]:
+def _roles_and_separators(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[str], list[str]]:
     """EOS and BOS, and the tokens with the name of a document separator, likely ones first."""
     roles = [str(role) for role in (tokenizer.eos_token, tokenizer.bos_token) if role is not None]
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}

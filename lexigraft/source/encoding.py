@@ -4,11 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
-from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError, first_line
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 # Limits of a batch. A tokenizer needs about a hundred bytes per token of a batch.
 _TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 1000, 1_000_000
@@ -21,7 +24,7 @@ def check_corpus(corpus: Iterable[str]) -> None:
 
 
 def encoded_batches(
-    tokenizer: PreTrainedTokenizerFast, texts: Iterable[str]
+    tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]
 ) -> Iterator[list[list[int]]]:
     """Yield the token ids of each text, one batch at a time, with a progress bar.
 
@@ -32,7 +35,7 @@ def encoded_batches(
         yield encode(batch)
 
 
-def count_tokens(tokenizer: PreTrainedTokenizerFast, texts: Iterable[str]) -> Counter[int]:
+def count_tokens(tokenizer: "PreTrainedTokenizerFast", texts: Iterable[str]) -> Counter[int]:
     """Count the occurrences of each token id in texts."""
     counts: Counter[int] = Counter()
     for batch in encoded_batches(tokenizer, texts):
@@ -58,7 +61,7 @@ def tokenizer_faults() -> Iterator[None]:
         ) from None
 
 
-def encoder(tokenizer: PreTrainedTokenizerFast) -> Callable[[list[str]], list[list[int]]]:
+def encoder(tokenizer: "PreTrainedTokenizerFast") -> Callable[[list[str]], list[list[int]]]:
     """A function that encodes a list of texts as token ids, without adding special tokens."""
     tokenizer("")  # resets truncation and padding that its file may enable
     backend = tokenizer.backend_tokenizer

@@ -26,6 +26,15 @@ def positions_of(model: "PreTrainedModel") -> int | None:
     return None if limit is None else limit - first_position(model)
 
 
+def answer_room(model: Any, max_new_tokens: int, beyond: bool) -> int:
+    """The number of positions of a model's context that are kept free for an answer.
+
+    With `beyond`, 0 for rotary position embeddings, which go on after the last position.
+    """
+    rotary = getattr(model.config.get_text_config(), "rope_parameters", None)
+    return 0 if beyond and rotary else max_new_tokens
+
+
 def first_position(model: "PreTrainedModel") -> int:
     """The position of a text's first token: 0, or the padding token's id plus one."""
     paddings = [positions.padding_idx for _, positions in _from_padding(model)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lexigraft.errors import UserError
+from lexigraft.inference.text_encoding import IGNORED
 from lexigraft.source.positions import context_length
 from lexigraft.training.objective import Objective
 from lexigraft.training.settings import Phase
@@ -62,7 +63,6 @@ class ChunkDistillation(Objective):
     @classmethod
     def prepare_data(cls, sequences, context, seed):
         """Add the teacher's tokens; raises a UserError if the first sequences have no chunk."""
-        from lexigraft.inference.chunked_logits import IGNORED
         from lexigraft.training.data import SequenceDataset
         from lexigraft.training.teacher import TokenAligner
 
@@ -90,8 +90,6 @@ def chunks_of(batch: "dict[str, torch.Tensor]") -> "tuple[torch.Tensor, torch.Te
     The number of a chunk is the index of its last token; without sequences, all are IGNORED.
     """
     import torch
-
-    from lexigraft.inference.chunked_logits import IGNORED
 
     chunks = batch.get("chunks", torch.full_like(batch["labels"], IGNORED))
     return chunks, chunks.eq(torch.arange(chunks.shape[1], device=chunks.device))

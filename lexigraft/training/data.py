@@ -17,9 +17,8 @@ from torch.utils.data import ConcatDataset
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
-from lexigraft.inference.chunked_logits import IGNORED
 from lexigraft.inference.likelihood import pad_batch
-from lexigraft.inference.text_encoding import BATCH
+from lexigraft.inference.text_encoding import BATCH, IGNORED
 from lexigraft.source.document_start import start_ids
 
 logger = logging.getLogger(__name__)

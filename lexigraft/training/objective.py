@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lexigraft.inference.text_encoding import IGNORED
 from lexigraft.setting_types import CAUSAL
 from lexigraft.training.settings import Phase, Strategy
 
@@ -143,8 +144,6 @@ class Objective(ABC):
     def count_targets(self, batch: "dict[str, torch.Tensor]") -> "torch.Tensor":
         """The number of targets of a micro-batch for each part, [parts], int64."""
         import torch
-
-        from lexigraft.inference.chunked_logits import IGNORED
 
         return torch.stack([part.ne(IGNORED).sum() for part in self.targets(batch)])
 

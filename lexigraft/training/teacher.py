@@ -15,8 +15,7 @@ from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerF
 
 from lexigraft.errors import UserError
 from lexigraft.hardware import device, precision
-from lexigraft.inference.chunked_logits import IGNORED
-from lexigraft.inference.text_encoding import encode, tokenize
+from lexigraft.inference.text_encoding import IGNORED, encode, tokenize
 from lexigraft.setting_types import MASKED
 from lexigraft.source.document_start import document_start
 from lexigraft.source.model import load_config, load_model, model_kind, open_source, open_tokenizer

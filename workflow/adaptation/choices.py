@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lexigraft.artifacts.cards import read_card
 from lexigraft.errors import UserError
 from lexigraft.gpus import devices
+from lexigraft.inference.text_encoding import tokenize
 from lexigraft.machine import PEAKS, known_device
 from lexigraft.settings import plain
 from lexigraft.source.positions import context_length
@@ -166,7 +167,6 @@ def choose_new_tokens(
 
     Raises a `UserError` if the tokenizer cannot be expanded, or not by the requested number.
     """
-    from lexigraft.inference.text_encoding import tokenize
     from lexigraft.vocabulary.expand import expanded_sizes, new_token_ids
 
     sentences = len(facts.sample)

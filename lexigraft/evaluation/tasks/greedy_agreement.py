@@ -14,6 +14,7 @@ from lexigraft.evaluation.costs import generation
 from lexigraft.evaluation.metric_kinds import MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw
+from lexigraft.inference.text_encoding import encode
 from lexigraft.settings import Settings
 
 
@@ -46,7 +47,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     memory for both models. Raises `UserError` if the corpus has no English sentences.
     """
     from lexigraft.inference.batch_sizes import run_batches, texts_with_logits
-    from lexigraft.inference.text_encoding import encode
     from lexigraft.initialization.pairing import pair_vocabularies
     from lexigraft.source.matrices import matrix_rows
     from lexigraft.source.model import load_model, open_source

@@ -13,6 +13,7 @@ from lexigraft.evaluation.costs import TaskSizes, Work
 from lexigraft.evaluation.metric_kinds import MetricKind, Rows
 from lexigraft.evaluation.task_kinds import ENGLISH, Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, member_sentences
+from lexigraft.inference.text_encoding import encode
 from lexigraft.settings import KeyedError, Settings
 from lexigraft.source.positions import positions_of
 
@@ -51,7 +52,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     text, or if the likelihood is not finite.
     """
     from lexigraft.inference.likelihood import score_texts, score_windows
-    from lexigraft.inference.text_encoding import encode
     from lexigraft.source.model import open_tokenizer
     from lexigraft.vocabulary.token_bytes import lost_text
 

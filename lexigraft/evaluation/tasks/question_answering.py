@@ -13,6 +13,7 @@ from lexigraft.evaluation.costs import (
     generation,
     prompts_of_runs,
 )
+from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, question_frame
 from lexigraft.evaluation.task_kinds import (
     Measurement,
     TaskKind,
@@ -48,7 +49,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     too few questions, or a prompt has no room for a context.
     """
     from lexigraft.evaluation.predictions import predict_and_score
-    from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, question_frame
 
     settings = read_settings(QuestionAnsweringSettings, job)
     rows: list[dict[str, Any]] = []

@@ -13,9 +13,11 @@ from lexigraft.artifacts.atomic import write_jsonl
 from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.evaluation.costs import TaskSizes, Work
+from lexigraft.evaluation.prompts import fit_texts, summarization_frame, translation_frame
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings, task_kind
 from lexigraft.evaluation.tasks import summarization, translation
 from lexigraft.evaluation.texts import group_rows, new_token_ids, task_rows
+from lexigraft.inference.text_encoding import encode, tokenize
 from lexigraft.settings import KeyedError, Settings
 
 
@@ -78,7 +80,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
 
     from lexigraft.inference.generation import cut, decode, end_tokens
     from lexigraft.inference.stop_strings import StopStrings
-    from lexigraft.inference.text_encoding import encode, tokenize
 
     settings = read_settings(SpeedSettings, job)
     corpus, new_tokens = job["inputs"]["corpus"], settings.new_tokens
@@ -232,8 +233,6 @@ def _sum(units: list[dict[str, int]]) -> dict[str, int]:
 def _prompts(
     model: Any, tokenizer: Any, job: dict[str, Any], heldout: list[str], settings: SpeedSettings
 ) -> list[str]:
-    from lexigraft.evaluation.prompts import fit_texts, summarization_frame, translation_frame
-
     corpus, summarize = job["inputs"]["corpus"], settings.prompts_from == "summarization"
     tests = task_kind(settings.prompts_from).corpus_tests
     pairs = task_rows(corpus, tests) if tests else []

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from lexigraft.evaluation.costs import ARTICLE, TaskSizes, Work, generation, prompts_of_runs
 from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
+from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, summarization_frame
 from lexigraft.evaluation.task_kinds import ARTICLES, Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, examples_and_tests, read_own_or_corpus_tests
 from lexigraft.settings import Settings
@@ -43,7 +44,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     no articles, or a prompt has no room for one.
     """
     from lexigraft.evaluation.predictions import predict_and_score
-    from lexigraft.evaluation.prompts import few_shot_prompts, fit_texts, summarization_frame
 
     settings = read_settings(SummarizationSettings, job)
     scorers = scorers_of(settings, job["language"])

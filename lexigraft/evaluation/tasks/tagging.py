@@ -7,8 +7,8 @@ from pydantic import Field
 from lexigraft.evaluation.metric_kinds import MetricKind, Rows
 from lexigraft.evaluation.task_kinds import Measurement, read_settings
 from lexigraft.evaluation.transfer import FineTuning, Transfer, fine_tuned_task
+from lexigraft.inference.text_encoding import IGNORED
 
-IGNORED = -100  # label of a token without a word, by torch's convention
 OUTSIDE = "O"
 
 

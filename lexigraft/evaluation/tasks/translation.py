@@ -13,6 +13,7 @@ from lexigraft.evaluation.costs import (
     prompts_of_runs,
 )
 from lexigraft.evaluation.metric_kinds import TextMetrics, score_texts, scorers_of
+from lexigraft.evaluation.prompts import few_shot_prompts, prompt_limit, translation_frame
 from lexigraft.evaluation.task_kinds import TRANSLATIONS, Measurement, TaskKind, read_settings
 from lexigraft.evaluation.texts import draw, examples_and_tests, read_own_or_corpus_tests
 from lexigraft.settings import Settings
@@ -45,7 +46,6 @@ def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     the model even without examples, or the prompt does not exist.
     """
     from lexigraft.evaluation.predictions import predict_and_score
-    from lexigraft.evaluation.prompts import few_shot_prompts, prompt_limit, translation_frame
 
     settings = read_settings(TranslationSettings, job)
     scorers = scorers_of(settings, "en" if settings.into_english else job["language"])

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lexigraft.errors import UserError
+from lexigraft.inference.text_encoding import IGNORED
 from lexigraft.settings import Settings, optional
 from lexigraft.training.chunk_distillation import (
     ChunkDistillation,
@@ -204,8 +205,6 @@ def influence_difference(
     vectors within each chunk, and no vector per pair. Only `model` gets a gradient.
     """
     import torch
-
-    from lexigraft.inference.chunked_logits import IGNORED
 
     size, device = len(chunks), chunks.device
     positions = torch.arange(size, device=device)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from lexigraft.inference.text_encoding import IGNORED
 from lexigraft.settings import Settings, optional
 from lexigraft.training.chunk_distillation import (
     ChunkDistillation,
@@ -69,7 +70,6 @@ class LikelihoodMatching(ChunkDistillation):
 
     def targets(self, batch):
         """The next tokens; and each chunk, at the position of its last token."""
-        from lexigraft.inference.chunked_logits import IGNORED
 
         chunks, is_last = chunks_of(batch)
         return [*super().targets(batch), chunks.where(is_last, IGNORED)]
@@ -86,7 +86,6 @@ class LikelihoodMatching(ChunkDistillation):
         from torch.nn.functional import cross_entropy, pad
 
         from lexigraft.inference.chunked_logits import (
-            IGNORED,
             chunked_logits,
             nll_per_token,
             targets_ahead,

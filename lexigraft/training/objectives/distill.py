@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from lexigraft.errors import UserError
+from lexigraft.inference.text_encoding import IGNORED
 from lexigraft.settings import Settings
 from lexigraft.training.objective import Objective
 from lexigraft.training.settings import Phase
@@ -101,7 +102,7 @@ class LogitDistillation(Objective):
         """
         import torch
 
-        from lexigraft.inference.chunked_logits import IGNORED, chunked_logits
+        from lexigraft.inference.chunked_logits import chunked_logits
 
         targets = self.targets(inputs)[0].flatten()
         inputs.pop("labels")
