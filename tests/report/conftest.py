@@ -100,6 +100,7 @@ class MadeStudy:
             "tokens": 512 * steps, "seconds": steps / 2, "tokens_per_second": 1024.0,
             "peak_memory_bytes": 2_400_000_000, "precision": "float32", "device": "x86_64 CPU",
             "threads": 1, "processes": 1, "resumed_from_step": None, "heldout_before": before,
+            "flops_per_token": 2e8, "flops_per_batch": 1e11,
             "checkpoints": checkpoints,
             "heldout_after": after, "files": {}, "versions": {"torch": "2.13.0"},
             "job": {"settings": {"curve": {"sentences": 16},

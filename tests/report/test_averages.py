@@ -122,6 +122,7 @@ def test_numbers_of_logs_cards_and_vocabularies_are_scores(made_study):
         "last_loss": 1.0, "validation_loss_33": 3 - 1 / 3, "validation_loss_100": 2.0,
         # The mean of steps 40 and 41 is 1.975, the first that is at most 2.
         "tokens_to_loss_2": 41 * 512 / 1e6, "total_parameters": 7, "copied_tokens": 1500,
+        "flops_per_token": 2e8,
         "new_tokens": 500,
     }  # fmt: skip
     tasks = ["training", "initialization", "vocabulary"]
