@@ -1,7 +1,7 @@
 """Generation in batches that ends at stop strings."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ class GeneratedText:
 def generate(
     model: PreTrainedModel | VllmModel,
     tokenizer: PreTrainedTokenizerFast,
-    prompts: dict[str, str],
+    prompts: Mapping[str, str | list[int]],
     *,
     max_new_tokens: int,
     batch_size: int | None = None,
@@ -56,7 +56,7 @@ def generate(
     Parameters
     ----------
     prompts
-        Id -> prompt text, tokenized like the texts of training.
+        Id -> prompt: a text, tokenized like the texts of training, or token ids.
     batch_size
         Maximum prompts of a batch; the default depends on the device.
     stop
@@ -76,7 +76,9 @@ def generate(
         A prompt does not fit into the model's context, a stop string is empty, or several beams are
         requested with vLLM.
     """
-    encoded = dict(zip(prompts, encode(tokenizer, list(prompts.values())), strict=True))
+    texts = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
+    encoded: dict[str, Any] = {**prompts}
+    encoded |= zip(texts, encode(tokenizer, [*texts.values()]), strict=True)
     vllm = model if isinstance(model, VllmModel) else None
     either: Any = model  # has the attributes of both classes that are read
     limit = positions_of(either)

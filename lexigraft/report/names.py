@@ -28,6 +28,8 @@ _BENCHMARKS = {
     "belebele": "Belebele",
     "boolq": "BoolQ",
     "hellaswag": "HellaSwag",
+    "ifeval": "IFEval",
+    "mgsm": "MGSM",
     "mmmlu": "MMMLU",
     "openbookqa": "OpenBookQA",
     "piqa": "PIQA",
@@ -170,7 +172,8 @@ def task_name(task: str, kind: str) -> str:
         return f"{_BENCHMARKS[benchmark]} {shots[0]}-shot"
     if title != task:
         return _readable(title)
-    return (task_kind(kind).title if kind in kinds() else None) or _readable(task)
+    title_of_kind = task_kind(kind).title if kind in kinds() else None
+    return title_of_kind or _BENCHMARKS.get(task) or _readable(task)
 
 
 def row_name(initializer: str, strategy: str) -> str:

@@ -54,7 +54,9 @@ def _samples(study: StudyResults, model: Model, column: Column, count: int) -> l
         prompt = row.get("source") or row.get("prompt", "")
         if len(prompt) > _LONGEST:
             prompt = prompt[:_LONGEST].rstrip() + "…"
-        texts: Sample = [("Prompt", prompt, None), ("Reference", row.get("reference", ""), None)]
+        texts: Sample = [("Prompt", prompt, None)]
+        if reference := row.get("reference"):
+            texts.append(("Reference", reference, None))
         for title, output in (
             ("Source model", of_source.get(row["id"], {"output": MISSING})),
             (f"Best configuration: {row_name(model.initializer, model.strategy)}", row),
@@ -73,4 +75,6 @@ def _outputs(study: StudyResults, column: Column, model: Model) -> dict[str, dic
     ]
     first = min(runs, key=lambda run: (run.cell["seed"], run.run), default=None)
     rows = first.rows() if first else []
-    return {row["id"]: row for row in rows if row.get("test") != ENGLISH}
+    adapted = [row for row in rows if row.get("test") != ENGLISH]
+    # A task in English alone, such as IFEval, has only that test.
+    return {row["id"]: row for row in adapted or rows}

@@ -13,4 +13,4 @@ def test_names_are_words():
     choice = "multiple_choice"
     assert task_name("arc-easy-5-shot", choice) == "ARC-E 5-shot"
     assert task_name("my-own-5-shot", choice) == "My own 5 shot"
-    assert task_name("xnli", "classification") == "Xnli"
+    assert task_name("xnli", "classification") == "XNLI"

@@ -279,3 +279,18 @@ def test_cw2v_has_xnli_after_four_examples_at_every_checkpoint():
         and "xnli-4-shot" in study.described(job.rule, job.wildcards)["tasks"]
     ]
     assert len(evaluated) == 10 * 4  # ten trained cells, four checkpoints before the last
+
+
+def test_a_task_in_english_alone_tests_every_cell(config, registries):
+    config["run_tasks"] = {"ifeval": {}, "mgsm": {}}
+    study = study_of(config, registries)
+    job = study.described("evaluate", AXES)
+    assert {task: read["benchmarks"] for task, read in job["inputs"]["read"].items()} == {
+        "ifeval": {"english": "results/benchmarks/ifeval"},
+        "mgsm": {
+            "telugu": "results/benchmarks/mgsm_native_cot_te",
+            "english": "results/benchmarks/mgsm_native_cot_en",
+        },
+    }
+    settings = job["tasks"]["ifeval"]["settings"]
+    assert settings["chat"] and settings["metric"] == "prompt_level_strict_acc"

@@ -136,10 +136,8 @@ class Task(Settings):
         "installed, if the task is greedy"
     )
     examples: dict[str, Any] = optional("source of the examples, see below")
-    harness: Harness = optional(f"for `multiple_choice`: {_HARNESS}")
-    data: Words | None = optional(
-        "for `multiple_choice`: a folder with data sets of the hub by name"
-    )
+    harness: Harness = optional(f"for `multiple_choice` and `harness_generation`: {_HARNESS}")
+    data: Words | None = optional("for the same kinds: a folder with data sets of the hub by name")
 
     @property
     def prompts(self) -> str | None:

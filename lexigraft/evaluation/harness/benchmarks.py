@@ -15,6 +15,7 @@ from typing import Any
 
 import datasets
 import lm_eval.tasks
+import nltk
 from datasets import DatasetDict, load_dataset, load_from_disk
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfApi
@@ -72,17 +73,36 @@ def load_task(name: str, folder: str) -> TaskDict:
     `folder` is that of the definition of `name` in the harness's `tasks` (13,000 definitions, of
     which only these are read), or one with the user's definitions, which begins with `.` or `/`.
     Returns `tasks`, by name, and `groups`, the input of `lm_eval.evaluate`. Raises `UserError` if
-    there is no such folder or task, if a user's definition has code, or if the task is not multiple
-    choice.
+    there is no such folder or task, if a user's definition has code, if what its code needs is not
+    installed, or if the task is neither multiple choice nor generates its answers.
     """
     manager = _manager_of([name], folder)
     output_type = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
-    if output_type != "multiple_choice":
+    if output_type not in ("multiple_choice", "generate_until"):
         raise UserError(
-            f"config/tasks.yaml: {name} of {HARNESS} has output type {output_type}; kind "
-            "multiple_choice supports only multiple-choice tasks"
+            f"config/tasks.yaml: {name} of {HARNESS} has output type {output_type}; only "
+            "multiple-choice tasks and those that generate text are supported"
         )
-    loaded = manager.load([name])
+    code = (file.read_text("utf-8") for file in _folder_of(folder).glob("*.py"))
+    if any("punkt_tab" in text for text in code):
+        # The code would download it from a job.
+        try:
+            nltk.data.find("tokenizers/punkt_tab")
+        except LookupError:
+            raise UserError(
+                f"config/tasks.yaml: {name} of {HARNESS} needs NLTK's data punkt_tab; run `python "
+                "-m nltk.downloader punkt_tab`"
+            ) from None
+    try:
+        loaded = manager.load([name])
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"config/tasks.yaml: {name} of {HARNESS} needs the package {error.name}; run `pip "
+            f"install {error.name}` in lexigraft's environment"
+        ) from None
+    if langdetect := sys.modules.get("langdetect"):
+        # It samples: without a seed, the detected language of a short text varies between calls.
+        langdetect.DetectorFactory.seed = 0
     for task in loaded["tasks"].values():
         # A task that draws examples from its test split could include the tested example itself:
         # the harness excludes it only if the split is named.
@@ -114,10 +134,15 @@ def data_sets_of(names: Collection[str], folder: str) -> dict[str, list[HubAsset
     return assets_of
 
 
+def _folder_of(folder: str) -> Path:
+    """The path of a folder of definitions, the user's or the harness's."""
+    is_own = folder.startswith((".", "/"))
+    return Path(folder) if is_own else Path(lm_eval.tasks.__file__).parent / folder
+
+
 def _manager_of(names: Collection[str], folder: str) -> TaskManager:
     """A manager of the tasks in a folder; a UserError if the folder or one of them is missing."""
-    is_own = folder.startswith((".", "/"))
-    path = Path(folder) if is_own else Path(lm_eval.tasks.__file__).parent / folder
+    is_own, path = folder.startswith((".", "/")), _folder_of(folder)
     if not path.is_dir():
         reason = ": there is no such folder" if is_own else f" is not in {HARNESS}"
         raise UserError(f"config/tasks.yaml: folder '{folder}'{reason}")

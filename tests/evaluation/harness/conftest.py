@@ -54,6 +54,29 @@ DATA = {
         }
         for config in ("et", "ht", "id", "it", "qu", "sw", "ta", "th", "tr", "vi", "zh")
     },
+    "juletxara/mgsm": {
+        config: {
+            "train": [{"question": f"{word}: 1 + 1?", "answer": f"{answer} 1 + 1 = 2.",
+                       "answer_number": 2, "equation_solution": "1 + 1 = 2."}],
+            "test": [{"question": f"{at} + 3?", "answer": None, "answer_number": at + 3,
+                      "equation_solution": None} for at in (1, 2)],
+        }
+        for config, word, answer in (("te", "ప్రశ్న", "దశలవారీగా సమాధానం:"),
+                                     ("en", "Question", "Step-by-Step Answer:"))
+    },
+    "google/IFEval": {
+        "default": {
+            "train": [
+                {"key": 1, "prompt": "Write without commas.",
+                 "instruction_id_list": ["punctuation:no_comma"],
+                 "kwargs": [{"keywords": None, "end_phrase": None}]},
+                {"key": 2, "prompt": "Write yes, without commas.",
+                 "instruction_id_list": ["punctuation:no_comma", "keywords:existence"],
+                 "kwargs": [{"keywords": None, "end_phrase": None},
+                            {"keywords": ["yes"], "end_phrase": None}]},
+            ]
+        }
+    },
     "Muennighoff/xwinograd": {
         "jp": {
             "test": [

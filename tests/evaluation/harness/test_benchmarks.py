@@ -65,8 +65,8 @@ def test_a_task_that_the_harness_does_not_have_is_refused(tmp_path):
         prepare_benchmark("xnli_dd", "xnli", None, tmp_path)
     with pytest.raises(UserError, match="folder 'xnlu' is not in lm-evaluation-harness"):
         prepare_benchmark("xnli_de", "xnlu", None, tmp_path)
-    with pytest.raises(UserError, match=r"triviaqa of .* has output type generate_until"):
-        prepare_benchmark("triviaqa", "triviaqa", None, tmp_path)
+    with pytest.raises(UserError, match=r"wikitext of .* has output type loglikelihood_rolling"):
+        prepare_benchmark("wikitext", "wikitext", None, tmp_path)
 
 
 def test_the_parquet_copy_is_read_of_a_data_set_with_a_script(hub, tmp_path, monkeypatch):
