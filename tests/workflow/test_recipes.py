@@ -152,9 +152,7 @@ def study(files, monkeypatch, entries):
     study = study_of_entries()
     study.files = entries | {"fasttext-crawl": vectors}
     monkeypatch.setattr(command, "study_named", lambda name: (study, name))
-    monkeypatch.setattr(
-        "workflow.jobs.jobs_of", lambda file, prefix: {job.card: job for job in JOBS}
-    )
+    monkeypatch.setattr(command, "jobs_of", lambda file, prefix: {job.card: job for job in JOBS})
     return study
 
 
