@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from tests.conftest import REPOSITORY
 
 
 def test_the_example_of_the_library_page_runs(

@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from lexigraft import UserError, gpus
+from tests.conftest import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 SHOW = "import os, sys; print(os.environ.get('CUDA_VISIBLE_DEVICES'), flush=True); sys.stdin.read()"
 
 

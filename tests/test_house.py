@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_command
+from tests.conftest import REPOSITORY, run_command
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 # In the order in which data passes through them.
 PACKAGES = (
     "source",

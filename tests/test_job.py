@@ -16,9 +16,7 @@ from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import output_checksums
 from lexigraft.job import read
 from tests.artifacts.test_completion import made
-from tests.conftest import run_command
-
-REPOSITORY = Path(__file__).resolve().parent.parent
+from tests.conftest import REPOSITORY, run_command
 
 SCRIPT = """
 import hashlib, multiprocessing, sys, time

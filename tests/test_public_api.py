@@ -4,15 +4,14 @@ import doctest
 import inspect
 import re
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import lexigraft
+from tests.conftest import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 LIBRARY_PAGE = (REPOSITORY / "docs/library.md").read_text(encoding="utf-8")
 
 

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from lexigraft import UserError
-from tests.conftest import run_command
+from tests.conftest import REPOSITORY, run_command
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 CODE = sorted(
     file
     for folder in ("lexigraft", "scripts", "workflow")

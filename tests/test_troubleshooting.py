@@ -2,11 +2,11 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+from tests.conftest import REPOSITORY
+
 PAGE = (REPOSITORY / "docs/troubleshooting.md").read_text(encoding="utf-8")
 QUOTED = re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE)
 VALUE = "…"

@@ -3,15 +3,14 @@
 import ast
 import random
 import time
-from pathlib import Path
 
 import pytest
 import yaml
 
 from lexigraft import UserError
 from lexigraft.yaml_files import parse_yaml
+from tests.conftest import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 OTHER_ENVIRONMENT = (
     REPOSITORY / "lexigraft/evaluation/learned/kinds/comet.py"
 )  # imports no lexigraft

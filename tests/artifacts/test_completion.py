@@ -25,9 +25,7 @@ from lexigraft.artifacts.completion import (
     restore,
 )
 from lexigraft.errors import UserError
-from tests.conftest import run_command
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.conftest import REPOSITORY, run_command
 
 
 @pytest.fixture

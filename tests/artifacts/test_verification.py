@@ -14,9 +14,7 @@ from lexigraft.artifacts.cards import write_card
 from lexigraft.artifacts.completion import begin, complete
 from lexigraft.artifacts.verification import verify
 from tests.artifacts.test_integrity import JOB, cut, flip
-from tests.conftest import run_command
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.conftest import REPOSITORY, run_command
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ import yaml
 from lexigraft.commands.app import COMMANDS, app, main
 from lexigraft.machine import PEAKS, Machine
 from tests import preloaded_python
-from tests.conftest import run_command
+from tests.conftest import REPOSITORY, run_command
 from workflow.commands.running import snakemake_command, with_profile_path
 from workflow.config.registries import load_registries
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
 PAGES += sorted(REPOSITORY.glob("config/**/*.md"))
 BLOCK = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)

@@ -3,7 +3,6 @@
 import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pandas
 import pytest
@@ -24,13 +23,12 @@ from lexigraft.report.items import (
 )
 from lexigraft.report.models import models
 from lexigraft.report.records import read_study
-from tests.conftest import run_command
+from tests.conftest import REPOSITORY, run_command
 from workflow.config.registries import REGISTRIES
 from workflow.config.study import Report, StudyConfig
 from workflow.inputs.report import report_files
 from workflow.study import Study
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = {"sources": ["m"], "languages": ["te", "el"], "vocabularies": ["source", "big"],
          "initializers": ["none", "align"], "strategies": ["none", "full"]}  # fmt: skip
 FRAGMENTATION = {"tokenizers": ["small", "large"], "languages": ["te", "my"]}

@@ -17,9 +17,8 @@ import pytest
 import yaml
 
 from tests import preloaded_python
-from tests.conftest import run_command
+from tests.conftest import REPOSITORY, run_command
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "workflow", "config", "lexigraft", "scripts", "profiles")
 
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
@@ -14,6 +13,7 @@ import yaml
 from lexigraft.errors import UserError
 from tests import preloaded_python
 from tests.adapting import adapt, sentences_of, write_texts
+from tests.conftest import REPOSITORY
 from workflow.adaptation import adaptation, progress
 from workflow.adaptation.adaptation import Scores, conclusion
 from workflow.adaptation.choices import (
@@ -31,7 +31,6 @@ from workflow.adaptation.text import (
 )
 from workflow.commands import running
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 INVALID_OPTIONS = pytest.mark.bad_input(
     "command",
     "invalid `adapt` options: model, language, text, initializer, strategy, both budgets",

@@ -3,18 +3,17 @@
 import re
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from lexigraft.errors import UserError
+from tests.conftest import REPOSITORY
 from tests.test_house import PACKAGES
 from workflow.config.checks import check_local_files
 from workflow.config.registries import resolve
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
 # Installed by tools, or asked for by what imports them.
 NOT_RUN = {"hatchling", "editables"}

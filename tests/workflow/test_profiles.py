@@ -2,16 +2,14 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 import yte
 
 from lexigraft.machine import Machine
-from tests.conftest import run_command
+from tests.conftest import REPOSITORY, run_command
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PROFILE = yaml.safe_load((REPOSITORY / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 
 
