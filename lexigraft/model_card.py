@@ -9,11 +9,13 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from huggingface_hub import model_info
 
 import lexigraft
 from lexigraft.artifacts.cards import commit_of_code, versions
@@ -35,6 +37,16 @@ _SECTIONS = re.compile(r", (sections?|equations?|appendix) [^\"]*$")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _SELF = "lexigraft, vocabulary adaptation of pretrained language models; and the methods' papers:"
+_WHOLE = "It is a plain Hugging Face model: transformers loads it without lexigraft."
+_DELTA = (
+    "This folder has only what differs from that model, and the tokenizer. The code below rebuilds "
+    "the model from both, without lexigraft."
+)
+# A model with a chat template was tuned on conversations, which continued training does not see.
+INSTRUCT = (
+    "The source model was tuned for conversations. This training used plain text only, so the "
+    "model may follow instructions less well than its source; that was not measured."
+)
 # Papers of what strategies train; the papers of initializers are in their docstrings.
 _LORA = 'Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models".'
 _LAYERS = (
@@ -69,12 +81,16 @@ class ModelFacts:
     measured_on: str = ""
     limits: Sequence[str] = ()
     references: Sequence[str] = ()
+    adapter: bool = False
 
 
-def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
+def model_card(
+    facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: bool, delta: bool = False
+) -> str:
     """The text of a README.md, with YAML front matter for the Hugging Face hub.
 
-    `masked` is True for an encoder, which predicts masked tokens.
+    `masked` is True for an encoder, which predicts masked tokens, and `delta` for a folder that has
+    only what differs from the base model.
     """
     change = f"adapted to {facts.language}" if facts.language else "with another vocabulary"
     title = f"{facts.base.rstrip('/').rpartition('/')[2]} {change}"
@@ -93,9 +109,8 @@ def model_card(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: 
     parts = [
         f"---\n{_as_front_matter(facts, masked)}---",
         f"# {title}",
-        f"`{facts.base}`{revision}, {change} by lexigraft. It is a plain Hugging Face model: "
-        "transformers loads it without lexigraft.",
-        _use(tokenizer, masked),
+        f"`{facts.base}`{revision}, {change} by lexigraft. {_DELTA if delta else _WHOLE}",
+        _use(facts, tokenizer, masked, delta),
         _section("Method", [*facts.method, made]),
         _section("Text", facts.text),
         _numbers(facts),
@@ -159,10 +174,18 @@ def template_limits(
     return [said]
 
 
-def license_of(folder: str | Path) -> str:
-    """The licence in the front matter of a model folder's README.md; empty if there is none."""
-    found = front_matter(folder).get("license")
-    return found if isinstance(found, str) else ""
+def license_of(folder: str | Path, repository: str | None = None) -> str:
+    """The licence in the card of a model: of its folder, else of its repository on the hub.
+
+    Empty if neither is known.
+    """
+    matter: Any = front_matter(folder)
+    if "license" not in matter and repository:
+        # The model is complete: on any error of hub or network, its licence is just unknown.
+        with suppress(Exception):
+            matter = model_info(repository, timeout=10).card_data or {}
+    license = matter.get("license")
+    return license if isinstance(license, str) else ""
 
 
 def front_matter(folder: str | Path) -> dict[str, Any]:
@@ -192,14 +215,36 @@ def _as_front_matter(facts: ModelFacts, masked: bool) -> str:
     return yaml.safe_dump(matter, allow_unicode=True, sort_keys=True)
 
 
-def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
-    kind = "MaskedLM" if masked else "CausalLM"
+def _use(facts: ModelFacts, tokenizer: "PreTrainedTokenizerFast", masked: bool, delta: bool) -> str:
+    auto_class = f"AutoModelFor{'MaskedLM' if masked else 'CausalLM'}"
     lines = [
-        f"from transformers import AutoModelFor{kind}, AutoTokenizer",
+        f"from transformers import {auto_class}, AutoTokenizer",
         "",
         f'tokenizer = AutoTokenizer.from_pretrained("{FOLDER}")',
-        f'model = AutoModelFor{kind}.from_pretrained("{FOLDER}")',
+        f'model = {auto_class}.from_pretrained("{FOLDER}")',
     ]
+    if delta:
+        revision = f'revision="{facts.revision}", ' if facts.revision else ""
+        lines = [
+            "import torch",
+            "from peft import PeftModel",
+            "from safetensors.torch import load_file",
+            f"from transformers import AutoConfig, {auto_class}, AutoTokenizer",
+            "from transformers.utils import cached_file",
+            "",
+            f'tokenizer = AutoTokenizer.from_pretrained("{FOLDER}")',
+            f'config = AutoConfig.from_pretrained("{FOLDER}")',
+            f'base = {auto_class}.from_pretrained("{facts.base}", {revision}dtype=config.dtype)',
+            f'delta = load_file(cached_file("{FOLDER}", "delta.safetensors"))',
+            "weights = dict(base.named_parameters()) | delta",
+            'for name in [key[:-5] for key in delta if key.endswith(".rows")]:',
+            "    rows = torch.cat([base.get_parameter(name), delta[name]])",
+            '    weights[name] = rows[delta[name + ".rows"]]',
+            f"model = {auto_class}.from_config(config, dtype=config.dtype).eval()",
+            "model.load_state_dict(weights, strict=False)",
+        ]
+        adapter = f'PeftModel.from_pretrained(model, "{FOLDER}", subfolder="adapter")'
+        lines += [f"model = {adapter}.merge_and_unload()"] if facts.adapter else []
     advice = "The tokenizer adds the special tokens that lexigraft uses in training and evaluation."
     if not masked:
         start = "".join(tokenizer.convert_ids_to_tokens(start_ids(tokenizer)))
@@ -216,6 +261,8 @@ def _use(tokenizer: "PreTrainedTokenizerFast", masked: bool) -> str:
             )
         else:
             advice = "Texts begin without a special token, as in training and evaluation."
+        if tokenizer.chat_template:
+            advice += " For conversations, use `tokenizer.apply_chat_template` alone."
         prompt = f"{json.dumps(start)} + text" if start else "text"
         lines += [
             'text = "The beginning of a text"',

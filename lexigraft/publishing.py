@@ -22,6 +22,7 @@ _FILES = (
     "*.safetensors.index.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
     "chat_template.jinja", "additional_chat_templates/*.jinja", TOKENIZER_MODULE,
+    "*.gguf", "adapter/adapter_config.json", "adapter/adapter_model.safetensors",
 )  # fmt: skip
 _NEEDED = (README, "config.json", "*.safetensors", "tokenizer.json")
 # Keys of the front matter that the hub uses to find models and to show their terms and origin.
@@ -112,7 +113,7 @@ def _stage(folder: Path, files: Iterable[str], staged: Path, name: str) -> None:
             (staged / file).parent.mkdir(exist_ok=True)
             (staged / file).symlink_to((folder / file).resolve())
     text = (folder / README).read_text(encoding="utf-8")
-    example = text.replace(f'from_pretrained("{FOLDER}")', f'from_pretrained("{name}")')
+    example = text.replace(f'"{FOLDER}"', f'"{name}"')
     (staged / README).write_text(example, encoding="utf-8")
 
 

@@ -104,7 +104,7 @@ def graft_folder(
     fallbacks = f", of which {n_fallbacks:,} are not covered by it and fell back"
     facts = ModelFacts(
         base=str(model) if revision else source_folder.name,
-        license=license_of(source_folder),
+        license=license_of(source_folder, str(model) if revision else None),
         revision=revision,
         method=[
             f"A vocabulary of {len(target):,} tokens, {len(fitted.new_ids):,} of them new.",

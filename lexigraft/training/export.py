@@ -3,19 +3,24 @@
 import gc
 import json
 import re
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from transformers import PreTrainedTokenizerFast
 
 from lexigraft.artifacts.atomic import atomic_folder
 from lexigraft.artifacts.cards import INPUTS, write_card
 from lexigraft.artifacts.completion import card_checksum
+from lexigraft.corpus.lines import corpus_sentences
 from lexigraft.errors import UserError
 from lexigraft.hardware import device
+from lexigraft.initialization.storage import load_initialization
 from lexigraft.model_card import (
+    INSTRUCT,
     README,
     ModelFacts,
     describe_strategy,
@@ -25,23 +30,37 @@ from lexigraft.model_card import (
     strategy_references,
     template_limits,
 )
-from lexigraft.source.model import is_masked, open_source, open_tokenizer, tokenizer_folder
-from lexigraft.source.saving import save_model
+from lexigraft.source.model import (
+    is_masked,
+    load_model,
+    open_source,
+    open_tokenizer,
+    tokenizer_folder,
+)
+from lexigraft.source.saving import save_model, write_tokenizer
+from lexigraft.training.llama_cpp import folder_to_gguf
 from lexigraft.training.settings import read_strategy
-from lexigraft.training.store import load_cell, read_card, reference
+from lexigraft.training.store import LORA, load_cell, matrix_names, read_card, reference
 
 # The address of a file in a data set of the Hugging Face Hub.
 _ADDRESS = re.compile(r"hf://datasets/([^/@]+/[^/@]+)")
+GGUF, DELTA = "model.gguf", "delta.safetensors"
 # Files that `lexigraft.job.run` writes into an output folder before the work begins.
 JOB_FILES = ("job.json", ".lock")
 
 
-def export(cell_folder: str | Path, out: str | Path) -> Path:
+def export(
+    cell_folder: str | Path, out: str | Path, *, gguf: bool = False, delta: bool = False
+) -> Path:
     """Write the model and tokenizer of a cell to `out`, adapters merged, and return `out`.
 
     `transformers.AutoModelForCausalLM.from_pretrained(out)`, or `AutoModelForMaskedLM` for an
     encoder, then loads the same model as `load_cell`. A model card, README.md, describes the model
     and names the token that its texts begin with.
+
+    `gguf` adds `model.gguf`, in float16, for llama.cpp. `delta` writes only what the source model
+    does not have: `delta.safetensors` with changed rows and tensors, `adapter/` if there is one,
+    configuration and tokenizer. The model card then has the code that rebuilds the model.
 
     `cell_folder` is a cell under `results/training/`; `out` a new folder, or one that an earlier
     export wrote, which is replaced.
@@ -49,7 +68,8 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     Raises
     ------
     UserError
-        `out` has other files, or the cell is incomplete or damaged.
+        `out` has other files, the cell is incomplete or damaged, llama.cpp's converter is not
+        installed, or the GGUF file would tokenize texts differently.
 
     Examples
     --------
@@ -66,8 +86,13 @@ def export(cell_folder: str | Path, out: str | Path) -> Path:
     check_replaceable(out)
     card = read_card(cell_folder)
     with atomic_folder(out) as folder:
-        files, tokenizer, masked = write_merged(cell_folder, folder)
-        text = model_card(cell_facts(cell_folder), tokenizer, masked)
+        write = write_delta if delta else write_merged
+        files, tokenizer, masked = write(cell_folder, folder)
+        if gguf:
+            heldout = corpus_sentences(reference(cell_folder, card, "corpus"), "heldout", 100)
+            folder_to_gguf(folder, folder / GGUF, tokenizer, heldout)
+            files = [*files, GGUF]
+        text = model_card(cell_facts(cell_folder), tokenizer, masked, delta)
         (folder / README).write_text(text, encoding="utf-8")
         write_card(folder, card["job"], [*files, README], exported_cell=card["job"]["cell"])
         for name in JOB_FILES:
@@ -96,6 +121,46 @@ def write_merged(
     gc.collect()
     torch.cuda.empty_cache()
     return files, tokenizer, masked
+
+
+def write_delta(cell_folder: Path, folder: Path) -> tuple[list[str], PreTrainedTokenizerFast, bool]:
+    """Like `write_merged`, but write only what the source does not have (`DELTA`, `adapter/`).
+
+    A tensor of `DELTA` has its parameter's name. With `NAME.rows`, int64 [n_target], it has only
+    the changed rows, and row i of the parameter is row `NAME.rows[i]` of the source's rows followed
+    by the changed rows.
+    """
+    card = read_card(cell_folder)
+    model, tokenizer = load_cell(cell_folder, merge=False)
+    source = open_source(reference(cell_folder, card, "source")).folder
+    source_model = load_model(source, model.dtype)
+    source_parameters = dict(source_model.named_parameters(remove_duplicate=False))
+    source_of = torch.arange(source_model.config.get_text_config().vocab_size)
+    if card["references"]["initialization"]:
+        initialization = load_initialization(reference(cell_folder, card, "initialization"))
+        source_of = torch.from_numpy(initialization.source_of)
+    matrices, buffers = matrix_names(model), dict(model.named_buffers())
+    delta = {name: tensor for name, tensor in model.state_dict().items() if name in buffers}
+    for name, parameter in model.named_parameters():
+        source_rows, rows = source_parameters[name].detach(), parameter.detach()
+        if name in matrices:
+            same = (source_rows[source_of.clamp(min=0)] == rows).reshape(len(rows), -1).all(1)
+            is_changed = (source_of < 0) | ~same
+            positions = len(source_rows) + is_changed.cumsum(0) - 1
+            delta[name] = rows[is_changed]
+            delta[f"{name}.rows"] = torch.where(is_changed, positions, source_of)
+        elif not torch.equal(source_rows, rows):
+            delta[name] = rows
+    save_file({name: tensor.contiguous() for name, tensor in delta.items()}, folder / DELTA)
+    model.config.use_cache = True
+    model.config.save_pretrained(folder)
+    if model.can_generate():
+        model.generation_config.save_pretrained(folder)
+    write_tokenizer(tokenizer, folder)
+    if (cell_folder / "adapter").is_dir():
+        shutil.copytree(cell_folder / "adapter", folder / "adapter")
+    files = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+    return files, tokenizer, is_masked(model)
 
 
 def cell_facts(cell_folder: str | Path) -> ModelFacts:
@@ -127,7 +192,7 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
         base=packaged or pointer.get("repo") or source.folder.name,
         language=language.get("name", card["job"]["cell"]["language"]),
         code=language.get("code", ""),
-        license=source_settings.get("license") or license_of(source.folder),
+        license=source_settings.get("license") or license_of(source.folder, pointer.get("repo")),
         text_license=language.get("license", ""),
         revision=source.revision,
         method=method,
@@ -149,10 +214,12 @@ def cell_facts(cell_folder: str | Path) -> ModelFacts:
         measured_on=f"Bits per byte of up to {strategy['curve']['sentences']} sentences that were "
         "held out of training, each scored separately (lower is better), before and after "
         "training.",
-        limits=["A short continued training of a pretrained model: it was not tuned to follow "
-                "instructions, and its texts were not checked by anybody.",
+        limits=["A short continued training of a pretrained model; its texts were not checked by "
+                "anybody.",
+                INSTRUCT if tokenizers[0].chat_template else "Not tuned to follow instructions.",
                 *template_limits(*tokenizers)],
         references=[*references, *strategy_references(strategy)],
+        adapter=LORA[0] in card["files"],
     )  # fmt: skip
 
 

@@ -82,6 +82,7 @@ def load_cell(
     device: torch.device | str = "cpu",
     *,
     linear_dtype: torch.dtype | None = None,
+    merge: bool = True,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Load a cell: the source model with the changed tensors, adapters merged, and its tokenizer.
 
@@ -89,7 +90,7 @@ def load_cell(
     model is in eval mode, by default in the dtype in which the source stores its weights; its
     configs name the tokenizer's special tokens. Weights are read directly to the `device`, where
     adapters are also merged. Linear layers other than the head are read in
-    `linear_dtype`, if it is given.
+    `linear_dtype`, if it is given. With `merge=False`, LoRA's adapters are left out.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def load_cell(
         if tables := token_tables(model):
             set_tables(model, carry_tables(model, tables, initialization))
     load_tensors(model, tensors, folder / CHANGED)
-    if LORA[0] in card["files"]:
+    if merge and LORA[0] in card["files"]:
         # float32 adapters are added to the weights before rounding, once, to the model's dtype.
         model = PeftModel.from_pretrained(model, str(folder / "adapter")).merge_and_unload()
     return model.eval(), tokenizer

@@ -40,6 +40,12 @@ def cuts_at_marks(backend: Tokenizer) -> bool:
     return pre_tokenizer is not None and len(pre_tokenizer.pre_tokenize_str(_PROBE)) > 1
 
 
+def joins_marks(backend: Tokenizer) -> bool:
+    """Whether the pre-tokenizer has been changed to match letters with their marks."""
+    pre_tokenizer = json.dumps(json.loads(backend.to_str())["pre_tokenizer"])
+    return json.dumps(_WITH_MARKS)[1:-1] in pre_tokenizer
+
+
 def is_in_marked_script(texts: Iterable[str]) -> bool:
     """Whether these texts are in a script that uses combining marks."""
     categories: Counter[str] = Counter()
@@ -75,6 +81,10 @@ def pre_tokenization(backend: Tokenizer, marks: str, texts: Iterable[str]) -> To
         json.dumps(state | {"pre_tokenizer": _with_marks(state["pre_tokenizer"])})
     )
     if not cuts_at_marks(joined):
+        logger.warning(
+            "words are no longer cut at combining marks, as is best for this script; llama.cpp "
+            "does cut them, so the model cannot be exported as GGUF (marks: apart would allow it)"
+        )
         return joined
     if marks == "joined":
         raise UserError(

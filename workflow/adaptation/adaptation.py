@@ -183,8 +183,6 @@ def _export(
     adaptation: Adaptation, study: "Study", cell: "Cell", scores: Mapping[str, Scores]
 ) -> Path:
     """Export the model unless that is done, with a model card that includes the scores."""
-    from huggingface_hub import model_info
-
     from lexigraft.model_card import README, model_card
     from lexigraft.source.tokenizer import load_tokenizer
     from lexigraft.training.export import cell_facts, export
@@ -195,15 +193,8 @@ def _export(
             return folder
     export(trained, folder)
     card, facts = read_card(folder), cell_facts(trained)
-    license = facts.license
-    # The model is complete: on any error of hub or network, its licence is just unknown.
-    with suppress(Exception):
-        hub = next((entry["hub"] for entry in adaptation.sources.values() if "hub" in entry), None)
-        if not license and hub and (data := model_info(hub, timeout=10).card_data):
-            license = str(data.get("license") or "")
     facts = replace(
         facts,
-        license=license,
         numbers=numbers(scores),
         measured_on=(
             f"{scores['adapted'].sentences:,} sentences that were held out of training, each "

@@ -51,6 +51,17 @@ def export(
     to: Annotated[
         Path, typer.Option("--to", help="The output folder: a new one, or an earlier export.")
     ],
+    gguf: Annotated[
+        bool, typer.Option("--gguf", help="Also write model.gguf, for llama.cpp, in float16.")
+    ] = False,
+    delta: Annotated[
+        bool,
+        typer.Option(
+            "--delta",
+            help="Write only what differs from the source model: new rows, changed tensors, "
+            "adapter, tokenizer. README.md has the code that rebuilds the model.",
+        ),
+    ] = False,
 ) -> None:
     """Write an adapted model as a plain Hugging Face folder, which loads without lexigraft.
 
@@ -61,10 +72,15 @@ def export(
     """
     from lexigraft.training.export import check_replaceable
     from lexigraft.training.export import export as write
+    from lexigraft.training.llama_cpp import check_converter
 
+    if gguf and delta:
+        raise UserError("--gguf and --delta: a GGUF file needs the whole model; give only one")
     resolved = study_of(study)
     chosen = cell_named(resolved, cell)
     check_replaceable(to)
+    if gguf:
+        check_converter()
     card = resolved.card("train", **chosen.wildcards)
     if not Path(card).is_file():
         typer.echo(f"{chosen.path} is not trained yet; training it first")
@@ -72,7 +88,10 @@ def export(
         if code or not Path(card).is_file():
             raise UserError(f"{chosen.path}: was not trained, see above; nothing was exported")
     os.environ.update(resolved.environment())
-    folder = write(Path(card).parent, to)
+    folder = write(Path(card).parent, to, gguf=gguf, delta=delta)
+    if delta:
+        typer.echo(f"Wrote {chosen.path} to {folder}. To load it, see {folder / 'README.md'}.")
+        return
     is_causal = resolved.sources[chosen.source].kind == "causal"
     model = f"transformers.AutoModelFor{'CausalLM' if is_causal else 'MaskedLM'}"
     typer.echo(
