@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import requests
-import xllamacpp
 
 
 def main(file: str, job_file: str, out: str) -> None:
     """Load the model, answer the job and write `out`."""
+    import xllamacpp  # not in lexigraft's environment, where all modules can be imported
+
     job = json.loads(Path(job_file).read_text("utf-8"))
     settings = xllamacpp.CommonParams()
     settings.model.path = file
