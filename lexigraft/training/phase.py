@@ -33,6 +33,7 @@ from lexigraft.training.distributed import (
     world_size,
 )
 from lexigraft.training.objective import Objective
+from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.schedule import Schedule, optimizer_steps
 from lexigraft.training.settings import Phase, Strategy
 from lexigraft.training.trainable import decoder_layers
@@ -137,6 +138,7 @@ def run_phase(
             objective=trained_objective,
             schedule=schedule,
             tokens=memory.tokens,
+            rate_factors=learning_rate_factors(model, phase),
         )
         # It prints a line per step; `StepLogger` has a progress bar.
         trainer.remove_callback(PrinterCallback)
@@ -161,6 +163,26 @@ def run_phase(
         load_trained(model, folder / f"checkpoint-{best}" / TRAINED)
     for name in objective.modules():
         delattr(model, name)
+
+
+def learning_rate_factors(model: PreTrainedModel, phase: Phase) -> dict[str, float]:
+    """Factors on a phase's learning rate, by the name of a parameter.
+
+    `embedding_learning_rate` is that of input embeddings and heads, including the extra head of
+    objective `mtp`; `learning_rate_ratio` that of LoRA's matrices `B` (LoRA+; Hayou et al. 2024).
+    PEFT's `create_loraplus_optimizer` would also train norms at the rate of `B`, and would not
+    apply weight decay.
+    """
+    if phase.adapter is not None:  # VocADT's adapters are part of the embeddings and the head
+        return {}
+    matrices: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
+    matrices.append(getattr(model, EXTRA_HEAD, None))
+    ids = {id(p) for layer in matrices if layer is not None for p in layer.parameters()}
+    return {
+        name: phase.embedding_learning_rate if id(p) in ids else phase.lora.learning_rate_ratio
+        for name, p in model.named_parameters()
+        if id(p) in ids or ".lora_B." in name
+    }
 
 
 def recompute_layers(model: PreTrainedModel, share: float) -> None:
@@ -204,6 +226,7 @@ class PhaseTrainer(Trainer):
     Its model is a `Computation`. A batch of the Trainer is a whole step: indices of sequences,
     which are read and split into micro-batches of at most `tokens` here. If one does not fit into
     the memory of a GPU, the step is restarted with micro-batches of half as many tokens.
+    `rate_factors` are factors on the learning rate, by the name of a parameter of the model.
     """
 
     def __init__(
@@ -212,12 +235,26 @@ class PhaseTrainer(Trainer):
         objective: Objective,
         schedule: Schedule,
         tokens: int,
+        rate_factors: dict[str, float],
         **known,
     ):
         super().__init__(**known)
         self.objective: Objective = objective
-        self.schedule, self.tokens = schedule, tokens
+        self.schedule, self.tokens, self.rate_factors = schedule, tokens, rate_factors
         self.lengths = known["train_dataset"].tokens()
+
+    def create_optimizer(self, model=None):
+        """AdamW, with a group of parameters for each learning rate and weight decay."""
+        optimizer = super().create_optimizer(model)
+        factors = {p: self.rate_factors.get(n, 1) for n, p in self.model.model.named_parameters()}
+        for group in list(optimizer.param_groups):
+            parameters = group["params"]
+            group["params"] = [p for p in parameters if factors[p] == 1]
+            for factor in sorted({factors[p] for p in parameters} - {1}):
+                members = [p for p in parameters if factors[p] == factor]
+                rate = factor * group["lr"]
+                optimizer.add_param_group({**group, "params": members, "lr": rate})
+        return optimizer
 
     def create_scheduler(self, num_training_steps, optimizer=None):
         """The learning-rate schedule of the phase."""

@@ -53,6 +53,12 @@ class Lora(Settings):
         False,
         "DoRA (Liu et al. 2024): norms of weights are trained separately from their directions",
     )
+    learning_rate_ratio: float = left_out(
+        1.0,
+        "LoRA+ (Hayou et al. 2024): learning rate of the adapters' second matrices `B`, as a "
+        "multiple of that of the first ones",
+        ge=1,
+    )
 
 
 class AdapterSettings(Settings):
@@ -140,6 +146,7 @@ class Phase(Settings):
     epochs: float = optional("instead of `share`: passes over the first text", gt=0)
     batch_sequences: int = optional("replaces the strategy's value", ge=1)
     learning_rate: float = optional("replaces the strategy's value", gt=0)
+    embedding_learning_rate: float = optional("replaces the strategy's value", ge=0.01, le=100)
     lora: Lora = optional("keys that replace those of the strategy")
     adapter: AdapterSettings | None = optional("for `trainable: [adapter]`: its adapters")
 
@@ -202,6 +209,10 @@ class Phase(Settings):
             raise KeyedError(amounts[1], reason)
         if "adapter" not in self.trainable and "adapter" in self.model_fields_set:
             raise KeyedError("adapter", "this phase trains no adapter; remove 'adapter'")
+        matrices = {"embeddings", "head", "new-rows", "outside-layers", "all"}
+        if self.embedding_learning_rate and not matrices & {*self.trainable}:
+            reason = "this phase trains neither embeddings nor head; remove it"
+            raise KeyedError("embedding_learning_rate", reason)
         return self
 
     @model_validator(mode="wrap")
@@ -255,8 +266,8 @@ class StrategyResources(Settings):
 class Strategy(Settings):
     """Phases, and their common settings. Defaults are those of Yamaguchi et al. (lowres), Table 6.
 
-    A phase may override `batch_sequences`, `learning_rate` and `lora`; once validated, each phase
-    has its own.
+    A phase may override `batch_sequences`, the learning rates and `lora`; once validated, each
+    phase has its own.
     """
 
     phases: Annotated[tuple[Phase, ...], Strict(False)] = Field(
@@ -285,6 +296,13 @@ class Strategy(Settings):
     )
     batch_sequences: int = Field(8, ge=1, description="sequences per optimizer step")
     learning_rate: float = Field(1e-4, gt=0, description="AdamW's peak rate, after warm-up")
+    embedding_learning_rate: float = left_out(
+        1.0,
+        "ratio of the learning rate of embeddings, heads and `new-rows` to `learning_rate`; "
+        "practitioners use 0.1 to 0.5",
+        ge=0.01,
+        le=100,
+    )
     gradient_clipping: float = left_out(1.0, "norm to which gradients are clipped", gt=0)
     weight_decay: float = Field(
         0.01, ge=0, description="weight decay of AdamW, on all parameters except norms and biases"
@@ -432,6 +450,8 @@ def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strat
                 phase,
                 batch_sequences=phase.batch_sequences or strategy.batch_sequences,
                 learning_rate=phase.learning_rate or strategy.learning_rate,
+                embedding_learning_rate=phase.embedding_learning_rate
+                or strategy.embedding_learning_rate,
                 lora=lora,
                 adapter=phase.adapter or adapter,
             )

@@ -34,7 +34,8 @@ SETTINGS = {
     "batch_sequences": 5,
     "epochs": 1,
     "learning_rate": 1e-2,
-    "lora": {"dropout": 0.0},
+    "embedding_learning_rate": 0.5,
+    "lora": {"dropout": 0.0, "learning_rate_ratio": 2.0},
     "gradient_checkpointing": True,
 }
 

@@ -194,7 +194,7 @@ def test_a_cell_resumes_bit_for_bit_and_loads_as_it_was_trained(training_setup, 
     """Of two phases with adapters of both kinds; those of the first are merged between them."""
     place = training_setup(tied=False, sentences=4)
     phase = {"trainable": ["lora"], "length": 32, "share": 0.5}
-    kinds = [{"rslora": True}, {"dora": True}]
+    kinds = [{"rslora": True}, {"dora": True, "learning_rate_ratio": 4.0}]
     job = place.job(
         {
             "phases": [{**phase, "lora": kind} for kind in kinds], "batch_sequences": 2,

@@ -1,5 +1,6 @@
-"""A phase: its loss, and how its steps are split into micro-batches."""
+"""A phase: its loss, its optimizer, and how its steps are split into micro-batches."""
 
+import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy
 from transformers import Gemma2Config, Gemma2ForCausalLM, TrainerCallback
 
 from lexigraft.errors import UserError
@@ -102,6 +104,78 @@ def test_the_loss_is_the_mean_over_the_step(tiny_llama, tmp_path, monkeypatch):
     next_loss, after_next_loss, loss = first_losses(model, 4, tmp_path)
     assert loss == pytest.approx(next_loss + after_next_loss, rel=1e-6)
     assert next_loss == pytest.approx(np.log(50), rel=0.1)  # it knows nothing yet
+
+
+def trained_parameters(model, objective):
+    """Trained parameters by name, including those of an extra head."""
+    modules = {"": model, **{f"{name}.": module for name, module in objective.modules().items()}}
+    named = ((f"{prefix}{name}", parameter)
+             for prefix, module in modules.items()
+             for name, parameter in module.named_parameters())  # fmt: skip
+    return {name: parameter for name, parameter in named if parameter.requires_grad}
+
+
+@pytest.mark.parametrize("offload", [False, True])
+@pytest.mark.parametrize(
+    ("trainable", "tied", "name"),
+    [
+        (["all"], True, "clm"),
+        (["embeddings", "head", "lora"], False, "clm"),
+        (["new-rows"], False, "clm"),
+        (["head", {"layers": [0]}], False, "mtp"),
+    ],
+)
+def test_three_steps_are_those_of_adamw_with_the_learning_rate_of_each_matrix(
+    tiny_llama, tmp_path, trainable, tied, name, offload
+):
+    """The optimizer is written out: Loshchilov and Hutter (2019), Algorithm 2."""
+    model = tiny_llama(50, tied=tied)
+    strategy = read_strategy(
+        {
+            "phases": [{"trainable": trainable, "length": 24, "objective": name}],
+            "batch_sequences": 2, "learning_rate": 1e-3, "embedding_learning_rate": 0.2,
+            "lora": {"dropout": 0.0, "learning_rate_ratio": 16}, "weight_decay": 0.1,
+            "epsilon": 1e-4, "gradient_clipping": 1e6, "schedule": "linear", "warmup": 0.0,
+        }
+    )  # fmt: skip
+    prepare_phase(model, strategy.phases[0], new_ids=[3, 40])
+    objective = CausalModeling()
+    if name == "mtp":
+        extra_head = new_extra_head(model, "copied", 0)
+        objective = MultiTokenPrediction(extra_head, as_head=True, trained=True)
+    sequences = SequenceDataset(pack(concatenate([list(range(50)) * 3]), 24), np.arange(6))
+    expected_model, expected_objective = copy.deepcopy((model, objective))
+    run_phase(
+        model, strategy.phases[0], strategy, sequences, objective=objective, seed=0,
+        folder=tmp_path, checkpoint=None, callbacks=[], offload=offload,
+    )  # fmt: skip
+
+    expected = trained_parameters(expected_model, expected_objective)
+    moments = dict.fromkeys(expected, (0.0, 0.0))
+    for step in (1, 2, 3):
+        batch = collate([sequences[2 * step - 2], sequences[2 * step - 1]])
+        output = expected_model(batch["input_ids"], output_hidden_states=True)
+        logits = [output.logits]
+        logits += [head(output.hidden_states[-1]) for head in expected_objective.modules().values()]
+        loss = sum(
+            cross_entropy(of_head[:, :-ahead].flatten(0, 1), batch["labels"][:, ahead:].flatten())
+            for ahead, of_head in enumerate(logits, 1)
+        )
+        gradients = torch.autograd.grad(loss, list(expected.values()))
+        for (name, parameter), gradient in zip(expected.items(), gradients, strict=True):
+            ratio = 0.2 if "embed" in name or "head" in name else 16 if "lora_B" in name else 1
+            rate = ratio * 1e-3 * (4 - step) / 3
+            first, second = moments[name]
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient**2
+            moments[name] = first, second
+            root = (second / (1 - 0.999**step)).sqrt()
+            decay = 0.0 if "norm" in name else 0.1
+            update = first / (1 - 0.9**step) / (root + 1e-4) + decay * parameter.data
+            parameter.data -= rate * update
+    for name, parameter in trained_parameters(model, objective).items():
+        torch.testing.assert_close(parameter, expected.pop(name), atol=1e-6, rtol=1e-6)
+    assert not expected
 
 
 LENGTHS = st.lists(st.integers(2, 40), min_size=1, max_size=30)

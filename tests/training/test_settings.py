@@ -33,11 +33,11 @@ def test_defaults_are_those_of_table_6_of_the_paper():
 
 def test_a_phase_may_override_the_learning_rate_and_parts_of_the_adapters():
     own = {**PHASE, "share": 0.5, "learning_rate": 2e-6, "lora": {"r": 2}}
-    strategy = read_strategy(
-        {"phases": [{**PHASE, "share": 0.5}, own], "learning_rate": 1e-3, "lora": {"alpha": 16}}
-    )
-    first, second = strategy.phases
+    own["embedding_learning_rate"] = 1
+    shared = {"learning_rate": 1e-3, "embedding_learning_rate": 0.2, "lora": {"alpha": 16}}
+    first, second = read_strategy({"phases": [{**PHASE, "share": 0.5}, own], **shared}).phases
     assert (first.learning_rate, second.learning_rate) == (1e-3, 2e-6)
+    assert (first.embedding_learning_rate, second.embedding_learning_rate) == (0.2, 1)
     assert first.lora == Lora(r=8, alpha=16, dropout=0.05)
     assert second.lora == Lora(r=2, alpha=16, dropout=0.05)
 
@@ -214,7 +214,23 @@ def test_a_phase_without_adapters_has_no_adapter_settings():
         ({"phases": [PHASE], "batch_sequences": 2.5}, "batch_sequences: 2.5 is not a whole number"),
         (
             {"phases": [PHASE], "lora": {"rank": 8}},
-            "lora: unknown key 'rank'; choose from alpha, dora, dropout, r",
+            "lora: unknown key 'rank'; choose from alpha, dora, dropout, learning_rate_ratio, r",
+        ),
+        (
+            {"phases": [PHASE], "embedding_learning_rate": 1e-5},  # a rate, not a ratio
+            "strategy.embedding_learning_rate: 1e-05 is not",
+        ),
+        (
+            {"phases": [{**PHASE, "embedding_learning_rate": 101}]},
+            "phases[0].embedding_learning_rate: 101 is not",
+        ),
+        (
+            {"phases": [{**PHASE, "trainable": ["lora"], "embedding_learning_rate": 0.2}]},
+            "phases[0].embedding_learning_rate: this phase trains neither embeddings nor head",
+        ),
+        (
+            {"phases": [PHASE], "lora": {"learning_rate_ratio": 0.5}},
+            "strategy.lora.learning_rate_ratio: 0.5 is not",
         ),
         ({"phases": [PHASE], "curve": []}, "strategy.curve: [] is not a mapping"),
     ],
