@@ -95,3 +95,17 @@ def test_samples_are_of_source_and_the_recommended_cell_whatever_the_noise_says(
     assert all(score is None for row in rows for *_, score in row)
     # In the order of the tests: no score orders them.
     assert [row[0][1] for row in rows] == [f"article {at}" for at in (0, 2, 5, 7)]
+
+
+def test_samples_of_a_chat_task_in_english_alone_have_no_reference(made):
+    for axes, score in ((SOURCE, 0.0), (cell("align"), 1.0)):
+        rows = [{"id": f"english-ifeval-{at}", "test": "english", "source": "Say yes.",
+                 "prompt": "<|im_start|>", "output": f"by {axes[3]}", "reference": "",
+                 "accuracy": score} for at in range(2)]  # fmt: skip
+        metrics = {"accuracy": score}
+        made.record(axes, "ifeval", "harness_generation", metrics, predictions=rows)
+    samples = dict(sample_outputs(study(made)))
+    assert samples["Telugu, ifeval"][0] == [
+        ("Prompt", "Say yes.", None), ("Source model", "by none", 0.0),
+        ("Best configuration: Align", "by align", 1.0),
+    ]  # fmt: skip

@@ -80,19 +80,17 @@ def load_task(name: str, folder: str) -> TaskDict:
     output_type = (manager.task_index[name].cfg or {}).get("output_type", "multiple_choice")
     if output_type not in ("multiple_choice", "generate_until"):
         raise UserError(
-            f"config/tasks.yaml: {name} of {HARNESS} has output type {output_type}; only "
-            "multiple-choice tasks and those that generate text are supported"
+            f"config/tasks.yaml: {name} of {HARNESS} has output type {output_type}; only multiple "
+            "choice and generate_until are supported"
         )
-    code = (file.read_text("utf-8") for file in _folder_of(folder).glob("*.py"))
-    if any("punkt_tab" in text for text in code):
-        # The code would download it from a job.
-        try:
-            nltk.data.find("tokenizers/punkt_tab")
-        except LookupError:
-            raise UserError(
-                f"config/tasks.yaml: {name} of {HARNESS} needs NLTK's data punkt_tab; run `python "
-                "-m nltk.downloader punkt_tab`"
-            ) from None
+    try:
+        if "ifeval" in folder:
+            nltk.data.find("tokenizers/punkt_tab")  # the definition's code would download it
+    except LookupError:
+        raise UserError(
+            f"config/tasks.yaml: {name} of {HARNESS} needs NLTK's data; run `python -m "
+            "nltk.downloader punkt_tab`"
+        ) from None
     try:
         loaded = manager.load([name])
     except ModuleNotFoundError as error:
@@ -134,15 +132,10 @@ def data_sets_of(names: Collection[str], folder: str) -> dict[str, list[HubAsset
     return assets_of
 
 
-def _folder_of(folder: str) -> Path:
-    """The path of a folder of definitions, the user's or the harness's."""
-    is_own = folder.startswith((".", "/"))
-    return Path(folder) if is_own else Path(lm_eval.tasks.__file__).parent / folder
-
-
 def _manager_of(names: Collection[str], folder: str) -> TaskManager:
     """A manager of the tasks in a folder; a UserError if the folder or one of them is missing."""
-    is_own, path = folder.startswith((".", "/")), _folder_of(folder)
+    is_own = folder.startswith((".", "/"))
+    path = Path(folder) if is_own else Path(lm_eval.tasks.__file__).parent / folder
     if not path.is_dir():
         reason = ": there is no such folder" if is_own else f" is not in {HARNESS}"
         raise UserError(f"config/tasks.yaml: folder '{folder}'{reason}")

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,12 @@ from lexigraft.inference.vllm_model import VllmModel
 from lexigraft.randomness import seed_from
 from lexigraft.source.document_start import start_ids
 from lexigraft.source.positions import positions_of
+
+_DIALOGUE = [
+    {"role": "user", "content": "Hello"},
+    {"role": "assistant", "content": "Hello! How can I help?"},
+    {"role": "user", "content": "1 + 1"},
+]
 
 
 def score_tests(
@@ -115,9 +121,8 @@ def score(
         for name, task in tasks.items():
             if model.output_type != task.OUTPUT_TYPE:
                 raise UserError(
-                    f"config/tasks.yaml: {name} of {HARNESS} has output type {task.OUTPUT_TYPE}, "
-                    f"but its entry is of a kind for {model.output_type}; kinds multiple_choice "
-                    "and harness_generation differ in this"
+                    f"config/tasks.yaml: {name} of {HARNESS} has output type {task.OUTPUT_TYPE}; "
+                    "use kind harness_generation for generate_until, otherwise multiple_choice"
                 )
             if task.get_config("num_fewshot") != 0:
                 task.set_config(key="num_fewshot", value=shots)
@@ -216,6 +221,33 @@ def _row(task: Any, sample: dict[str, Any], by_length: bool) -> dict[str, Any]:
     }
 
 
+def check_chat_template(
+    tokenizer: PreTrainedTokenizerFast, source_tokenizer: PreTrainedTokenizerFast
+) -> None:
+    """Check that a dialogue has the same text and special tokens with both chat templates.
+
+    Raises `UserError` if the template is missing, or the text, or its special tokens in order,
+    differ: the model would not recognize the turns that it was trained on.
+    """
+    if tokenizer.chat_template is None:
+        raise UserError(
+            "chat: the tokenizer has no chat template; set chat of the task to false in "
+            "config/tasks.yaml, or choose a chat model"
+        )
+    added = {token.content for token in source_tokenizer.added_tokens_decoder.values()}
+    written = []
+    for each in (tokenizer, source_tokenizer):
+        text: Any = each.apply_chat_template(_DIALOGUE, tokenize=False, add_generation_prompt=True)
+        tokens = each.convert_ids_to_tokens(next(tokenize(each, [text])))
+        written.append((text, [token for token in tokens if token in added]))
+    for name, dialogue, of_source in zip(("text", "special tokens"), *written, strict=True):
+        if dialogue != of_source:
+            raise UserError(
+                f"chat: the {name} of a dialogue: {dialogue!r}, but with the source's tokenizer: "
+                f"{of_source!r}; keep its chat template and special tokens in the vocabulary"
+            )
+
+
 class CellModel(HFLM):
     """The harness's wrapper of transformers models for a cell's `model` and `tokenizer`.
 
@@ -281,45 +313,37 @@ class GeneratingModel(LM):
         self.max_new_tokens = max_new_tokens  # None: as the task defines
         self.counts = Counter(unfinished_outputs=0, truncated_prompts=0)
 
-    def apply_chat_template(self, chat_history, add_generation_prompt=True):
-        """The harness's method: the text of the turns."""
-        return self.tokenizer.apply_chat_template(
-            chat_history,
-            tokenize=False,
-            add_generation_prompt=add_generation_prompt,
-            continue_final_message=not add_generation_prompt,
-        )
+    # The harness's: the text of turns, with the first one's system prompt where templates allow it.
+    apply_chat_template = HFLM.apply_chat_template
+    chat_template_args: Mapping[str, Any] = {}
+    loglikelihood = loglikelihood_rolling = None  # type: ignore[assignment]
 
     def generate_until(self, requests, disable_tqdm=False):
         """The harness's method: the answer to each request, up to a stop string.
 
         Raises `UserError` if a task samples its answers.
         """
-        prompts: dict[str, dict[int, str]] = defaultdict(dict)
+        prompts: dict[str, dict[str, list[int]]] = defaultdict(dict)
         for index, request in enumerate(requests):
             context, options = request.args
-            prompts[json.dumps(options, sort_keys=True)][index] = context
-        answers: dict[int, str] = {}
-        for encoded_options, contexts in prompts.items():
+            has_start = context.startswith(self.tokenizer.bos_token or "\0")
+            [token_ids] = tokenize(self.tokenizer, [context], special=not has_start)
+            prompts[json.dumps(options)][str(index)] = token_ids
+        answers: dict[str, str] = {}
+        for encoded_options, rows in prompts.items():
             options = normalize_gen_kwargs(json.loads(encoded_options))
             if options.get("do_sample"):
                 raise UserError(
                     f"config/tasks.yaml: {requests[0].task_name} of {HARNESS} samples its answers; "
-                    "harness_generation supports only greedy generation"
+                    "kind harness_generation is greedy"
                 )
             new_tokens = self.max_new_tokens or options["max_gen_toks"]
-            limit = positions_of(self.model)
-            room = max(limit - new_tokens, 0) if limit else 0
-            token_ids = {}
-            for index, context in contexts.items():
-                has_start = context.startswith(self.tokenizer.bos_token or "\0")
-                [ids] = tokenize(self.tokenizer, [context], special=not has_start)
-                token_ids[str(index)] = ids[-room:]
-                self.counts["truncated_prompts"] += len(ids) > room > 0
+            room = max((positions_of(self.model) or 0) - new_tokens, 0)  # 0: no limit, or too short
+            self.counts["truncated_prompts"] += sum(len(ids) > room > 0 for ids in rows.values())
             generated = generate(
                 self.model,
                 self.tokenizer,
-                token_ids,
+                {index: ids[-room:] for index, ids in rows.items()},
                 max_new_tokens=new_tokens,
                 batch_size=self.batch_size,
                 stop=options["until"],
@@ -328,11 +352,5 @@ class GeneratingModel(LM):
                 self.counts["unfinished_outputs"] += not answer.finished
                 # White space around an answer counts: IFEval counts its paragraphs.
                 [text] = decode(self.tokenizer, [answer.tokens])
-                answers[int(index)] = postprocess_generated_text(text, options["until"], None)
-        return [answers[index] for index in range(len(requests))]
-
-    def loglikelihood(self, requests, disable_tqdm=False):
-        """Not for tasks that generate."""
-        raise NotImplementedError
-
-    loglikelihood_rolling = loglikelihood
+                answers[index] = postprocess_generated_text(text, options["until"], None)
+        return [answers[str(index)] for index in range(len(requests))]

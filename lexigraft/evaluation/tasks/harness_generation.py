@@ -4,13 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from lexigraft.evaluation.costs import (
-    QUESTION,
-    TESTS,
-    TaskSizes,
-    Work,
-    generation,
-)
+from lexigraft.evaluation.costs import QUESTION, TESTS, TaskSizes, Work, generation
 from lexigraft.evaluation.metric_kinds import ACCURACY, MetricKind
 from lexigraft.evaluation.task_kinds import Measurement, TaskKind, read_settings
 from lexigraft.settings import Settings
@@ -30,11 +24,13 @@ class HarnessGenerationSettings(Settings):
 def evaluate(model: Any, tokenizer: Any, job: dict[str, Any]) -> Measurement:
     """Score greedy answers to the harness's tasks, see `score_tests`.
 
-    Raises `UserError` if `chat` is set and the chat template has not the special tokens that it has
-    in the source's tokenizer.
+    With `chat`, the chat template must be that of the source, see `check_chat_template`.
     """
-    from lexigraft.evaluation.chat import check_chat_template
-    from lexigraft.evaluation.harness.scoring import GeneratingModel, score_tests
+    from lexigraft.evaluation.harness.scoring import (
+        GeneratingModel,
+        check_chat_template,
+        score_tests,
+    )
     from lexigraft.source.model import open_tokenizer
 
     settings = read_settings(HarnessGenerationSettings, job)
@@ -52,10 +48,6 @@ def _cost(settings: HarnessGenerationSettings, sizes: TaskSizes) -> Work:
     return generation(prompts, length, settings.max_new_tokens or 256)
 
 
-def _shares(**titles: str) -> tuple[MetricKind, ...]:
-    return tuple(MetricKind(name, title, decimals=3) for name, title in titles.items())
-
-
 TASK = TaskKind(
     HarnessGenerationSettings,
     evaluate,
@@ -64,15 +56,13 @@ TASK = TaskKind(
     primary_metric="accuracy",
     metrics=(
         ACCURACY,
-        *_shares(
-            prompt_level_strict_acc="prompts followed, strict",
-            prompt_level_loose_acc="prompts followed, loose",
-            inst_level_strict_acc="instructions followed, strict",
-            inst_level_loose_acc="instructions followed, loose",
-            exact_match_flexible_extract="exact match, last number",
-            exact_match_strict_match="exact match, as instructed",
-            exact_match_remove_whitespace="exact match, whole answer",
+        *(
+            MetricKind(f"{level}_level_{how}_acc", f"{what} followed, {how}", decimals=3)
+            for level, what in (("prompt", "prompts"), ("inst", "instructions"))
+            for how in ("strict", "loose")
         ),
+        MetricKind("exact_match_flexible_extract", "exact match, last number", decimals=3),
+        MetricKind("exact_match_strict_match", "exact match, as instructed", decimals=3),
     ),
     generates=True,
     every_language=True,

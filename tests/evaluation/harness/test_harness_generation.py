@@ -213,15 +213,17 @@ def test_what_ifeval_lacks_is_named_and_nothing_is_downloaded(
         with pytest.raises(UserError, match="needs the package langdetect; run `pip install lang"):
             prepare_benchmark("ifeval", "ifeval", str(hub), tmp_path / "a")
         patch.setattr(nltk.data, "path", [])
-        with pytest.raises(UserError, match=r"ifeval of .* needs NLTK's data punkt_tab; run "):
+        with pytest.raises(UserError, match=r"ifeval of .* needs NLTK's data; run "):
             prepare_benchmark("ifeval", "ifeval", str(hub), tmp_path / "b")
     options = {"shots": 0, "by_length": False, "seed": 0, "draw": lambda task, count: None}
-    with pytest.raises(UserError, match="has output type generate_until, but its entry is of a"):
+    with pytest.raises(
+        UserError, match="has output type generate_until; use kind harness_generation"
+    ):
         score(CellModel(*chat_model, 1), prepared(*MGSM["english"]), **options)
 
 
 def test_a_dialogue_keeps_its_text_and_special_tokens(smollm2_cut, telugu, english):
-    from lexigraft.evaluation.chat import check_chat_template
+    from lexigraft.evaluation.harness.scoring import check_chat_template
     from lexigraft.vocabulary.expand import expand_tokenizer
     from lexigraft.vocabulary.prune import prune_tokenizer
 
@@ -232,7 +234,9 @@ def test_a_dialogue_keeps_its_text_and_special_tokens(smollm2_cut, telugu, engli
     for tokenizer in (expanded, pruned):
         check_chat_template(tokenizer, source)
     pruned.chat_template = TEMPLATE.replace("\n", " ")
-    with pytest.raises(UserError, match=r"the template writes .* but that of the source"):
+    with pytest.raises(
+        UserError, match=r"the text of a dialogue: .* but with the source's tokenizer"
+    ):
         check_chat_template(pruned, source)
     expanded.chat_template = None
     with pytest.raises(UserError, match="chat: the tokenizer has no chat template; set chat"):
@@ -240,9 +244,9 @@ def test_a_dialogue_keeps_its_text_and_special_tokens(smollm2_cut, telugu, engli
 
 
 def test_a_special_token_that_is_split_is_an_error(special_tokenizer):
-    from lexigraft.evaluation.chat import check_chat_template
+    from lexigraft.evaluation.harness.scoring import check_chat_template
 
     source, without = special_tokenizer("<|im_start|>", "<|im_end|>"), special_tokenizer("<s>")
     source.chat_template = without.chat_template = TEMPLATE
-    with pytest.raises(UserError, match=r"the special tokens of a dialogue are \[\], but those of"):
+    with pytest.raises(UserError, match=r"the special tokens of a dialogue: \[\], but with"):
         check_chat_template(without, source)
