@@ -39,6 +39,7 @@ _SIZES = {
 _SIZE_OF = {name: size for size, names in _SIZES.items() for name in names.split()}
 _ATTENTION = "full_attention", "sliding_attention"
 _ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+_MROPE = {"rope_parameters": _ROPE | {"mrope_section": [2, 1, 1]}}
 _LINEAR = {"linear_head_dim": 8, "linear_num_heads": 4, "num_experts_per_token": 2}
 _OTHER: dict[str, dict[str, Any]] = {
     "bamba": {"attn_layer_indices": [1]},
@@ -76,6 +77,14 @@ _OTHER: dict[str, dict[str, Any]] = {
         "indexer_compress_ratio": 1, "hc_lowrank": 8, "ple_embed_dim": 8,
         "shared_expert_intermediate_size": 16, "ngram_vocab_size_base": 64, "split_ngram_parts": 1,
     },
+    "qwen2_vl_text": _MROPE,
+    "qwen2_5_vl_text": _MROPE,
+    "qwen2_5_omni_text": _MROPE,
+    "qwen2_vl": {"vision_config": {"embed_dim": 32, "hidden_size": 32, "num_heads": 4, "depth": 1}},
+    "qwen2_5_omni_thinker": {"vision_start_token_id": 3},
+    "qwen3_omni_moe_thinker": {"vision_start_token_id": 3},
+    "glm_ocr_text": _MROPE,
+    "paddleocr_vl_text": _MROPE,
     "recurrent_gemma": {"block_types": ["recurrent", "attention"]},
     "reformer": {
         "attn_layers": ["local", "local"], "axial_pos_shape": [8, 8],
@@ -103,7 +112,7 @@ def tiny_model(auto: Any, model_type: str, rows: int, per_layer_rows: int | None
     config = _small(CONFIG_MAPPING[model_type](), rows, per_layer_rows)
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in auto.from_config(config).parameters())
-    if size > 8_000_000:
+    if size > 40_000_000:
         raise ValueError(f"{size} parameters")
     torch.manual_seed(0)
     model = auto.from_config(config).eval()
@@ -122,7 +131,9 @@ def _small(config: Any, rows: int, per_layer_rows: int | None) -> Any:
     changed: dict[str, Any] = {}
     for key, value in vars(config).items():
         if isinstance(value, PretrainedConfig):
-            changed[key] = _small(value, rows, per_layer_rows)
+            # Images and sounds have vocabularies of their own.
+            of_text = not key.startswith(("vision", "audio"))
+            changed[key] = _small(value, rows if of_text else 40, per_layer_rows)
         elif key in ("vocab_size", "decoder_vocab_size"):
             changed[key] = rows
         elif isinstance(value, int) and not isinstance(value, bool):

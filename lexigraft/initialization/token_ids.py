@@ -83,7 +83,7 @@ def update_special_token_ids(
             try:
                 setattr(config, key, new_value)
             except StrictDataclassFieldValidationError:  # None is not allowed
-                setattr(config, key, -1)
+                setattr(config, key, [] if isinstance(value, list) else -1)
     if getattr(text_config, "unpadded_vocab_size", None):
         text_config.unpadded_vocab_size = vocabulary_size(tokenizer)
     padding_id = getattr(text_config, "pad_token_id", None)

@@ -40,11 +40,15 @@ logger = logging.getLogger(__name__)
 # What classes of tokenizers treat differently: spaces, contractions, digits, line feeds, composed
 # letters, marks, and scripts without spaces.
 _PROBE = "  They're 12,345\n\n\tcafe\u0301 कि ที่  人人生"
-# Types whose code in transformers cannot be trained, and why.
-_UNTRAINABLE = {
+# Types whose code in transformers stands in the way, and how.
+_REFUSED = {
     "dbrx": "its experts do not run in mixed precision",
+    "deberta": "its attention masks do not fit into bfloat16",
     "git": "it changes the output of its embeddings in place",
+    "luke": "its files leave out the bias of its head",
+    "mpnet": "its padding token must have id 1",
     "reformer": "all its sequences must have one length",
+    "ultrabert": "it computes no logits for some positions",
     "xmod": "its adapters of languages do not run in mixed precision",
 }
 # `format` of a model file in a package -> module and function that convert it, imported when used.
@@ -152,9 +156,9 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> CheckedSource:
             f"{subject}: its weights are quantized (quantization_config in config.json); "
             "use the original model with unquantized weights"
         )
-    if reason := _UNTRAINABLE.get(config.model_type):
+    if reason := _REFUSED.get(config.model_type):
         raise UserError(
-            f"{subject}: {config.architectures[0]} cannot be trained by transformers, since "
+            f"{subject}: {config.architectures[0]} cannot be adapted, because in transformers "
             f"{reason}; choose another source"
         )
     model = skeleton(folder)

@@ -237,9 +237,9 @@ def load_tensors(model: PreTrainedModel, tensors: dict[str, torch.Tensor], file:
         # A cell may have two tensors where its source has one: merging adapters unties matrices.
         if head.weight is not embeddings.weight or len(names & tensors.keys()) > 1:
             untie(model)
-    for name in parameter_names(model, [embeddings]):
-        if name in tensors and tensors[name].shape[0] != embeddings.num_embeddings:
-            resize_vocabulary(model, tensors[name].shape[0])
+    for name, parameter in list(model.named_parameters()):
+        if parameter is embeddings.weight and len(tensors.get(name, parameter)) != len(parameter):
+            resize_vocabulary(model, len(tensors[name]))
     parameters = dict(model.named_parameters())
     with torch.no_grad():
         for name, tensor in tensors.items():
