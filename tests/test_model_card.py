@@ -4,6 +4,7 @@ import re
 
 import pytest
 import yaml
+from huggingface_hub import ModelInfo
 
 from lexigraft.initialization.registry import methods
 from lexigraft.model_card import (
@@ -41,6 +42,25 @@ def test_a_card_names_the_token_that_texts_begin_with(byte_tokenizer, roberta_to
     assert "| English | – | 1.0 |" in adds_its_own
     assert "Begin every text" not in adds_its_own
     assert "tokenizer(text" in adds_its_own
+
+
+def test_the_use_of_a_chat_model_names_its_template(byte_tokenizer):
+    tokenizer = byte_tokenizer()
+    plain = model_card(ModelFacts("a"), tokenizer, masked=False)
+    tokenizer.chat_template = "{{ messages }}"
+    assert "apply_chat_template" not in plain
+    assert "apply_chat_template" in model_card(ModelFacts("a"), tokenizer, masked=False)
+
+
+def test_an_unknown_licence_is_that_of_the_hub(tmp_path, monkeypatch):
+    infos = {
+        "org/a": ModelInfo(id="org/a", cardData={"license": "mit"}),
+        "org/b": ModelInfo(id="b"),
+    }
+    monkeypatch.setattr("lexigraft.model_card.model_info", lambda name, timeout: infos[name])
+    assert [license_of(tmp_path, name) for name in ("org/a", "org/b", "org/c")] == ["mit", "", ""]
+    (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    assert license_of(tmp_path, "org/a") == "apache-2.0"
 
 
 @pytest.mark.parametrize("method", methods())

@@ -106,7 +106,9 @@ def test_a_chat_template_is_exported_and_its_missing_tokens_are_named(
     assert AutoTokenizer.from_pretrained(out).apply_chat_template(turns)["input_ids"] == before
     (said,) = {record.message for record in caplog.records if "chat template" in record.message}
     assert said == "The chat template names <|end|>, which the vocabulary does not have."
-    assert said in (out / "README.md").read_text(encoding="utf-8")
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert said in card and "was tuned for conversations" in card
+    assert "Not tuned to follow instructions" not in card
 
 
 def test_the_card_names_the_data_sets_of_the_hub(cell, training_setup, tmp_path):

@@ -204,14 +204,25 @@ def test_the_recommended_cell_is_that_of_the_report(study):
         cell_named(study, "recommended")
 
 
-def test_an_export_into_a_folder_with_other_files_trains_nothing(miniature, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("to", "options", "message"),
+    [
+        (".", [], "contains files that were not written by an export"),
+        ("out", ["--gguf"], "-m pip install --no-deps --target"),
+        ("out", ["--gguf", "--delta"], "a GGUF file needs the whole model; give only one"),
+    ],
+)
+def test_an_export_that_is_not_possible_trains_nothing(
+    to, options, message, miniature, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("lexigraft.training.llama_cpp.LLAMA_CPP", tmp_path / "not installed")
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(miniature | {"results": str(tmp_path / "results")}))
     (tmp_path / "mine.txt").write_text("keep me")
     with pytest.raises(SystemExit) as end:
-        main(["export", str(file), "telugu/align", "--to", str(tmp_path)])
+        main(["export", str(file), "telugu/align", "--to", str(tmp_path / to), *options])
     assert end.value.code == 1
-    assert "contains files that were not written by an export" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
 
