@@ -60,6 +60,7 @@ def files(tmp_path, monkeypatch):
     [
         {"loader": "text", "paths": ["te"]},
         {"loader": "text", "paths": ["a.jsonl"], "field": "te"},
+        {"loader": "text", "paths": ["a.csv"], "field": "te"},
         {"loader": "jsonl", "path": "a.jsonl", "field": "te"},
         {"loader": "parquet", "path": "folder/a.parquet", "column": "te"},
         {"loader": "csv", "path": "a.csv", "column": "te"},
@@ -127,6 +128,29 @@ def test_a_folder_is_its_texts_by_name_and_nothing_else(tmp_path):
         UserError, match=r"none: the folder contains no text files; their names must end in \.txt"
     ):
         list(read_texts([empty]))
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("names", ["id,text,en", "id,sentence,en", "id,te,1"])
+def test_a_table_is_read_by_its_text_column(names, ending, tmp_path):
+    third = '"a, ""b"""' if "en" in names else "7"
+    table = f"{names}\n" + "".join(
+        f'{number},"{line}, yes",{third}\n' for number, line in enumerate(LINES)
+    )
+    if ending == "tsv":
+        table = table.replace(",", "\t")
+    texts = list(read_texts([write(tmp_path, f"a.{ending}", table)]))
+    assert texts == [f"{line}{',' if ending != 'tsv' else chr(9)} yes" for line in LINES]
+
+
+@pytest.mark.bad_input(
+    "text",
+    "a table with several columns that could be the text",
+    "a one-line error message lists the columns",
+)
+def test_a_table_with_two_columns_of_text_is_refused(files):
+    with pytest.raises(UserError, match=r"a\.csv: choose the column .*; the columns are en, te, s"):
+        list(read_texts(["a.csv"]))
 
 
 def test_a_column_of_a_saved_dataset_is_read(tmp_path):

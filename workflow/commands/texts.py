@@ -19,7 +19,7 @@ Text = Annotated[
     list[Path],
     typer.Option(
         "--text",
-        help="Text in the language, one sentence per line: .txt, .jsonl or .parquet, compressed or "
+        help="Text in the language, one sentence per line: .txt, .jsonl, .parquet, .csv or .tsv, compressed or "
         "not, or a folder of such files. Repeat the option for more.",
     ),
 ]
@@ -28,7 +28,7 @@ English = Annotated[
     Path | None, typer.Option("--english", help="English text, to measure the effect on English.")
 ]
 Field = Annotated[
-    str, typer.Option("--field", help="The field of JSON Lines, or the column of Parquet files.")
+    str, typer.Option("--field", help="The field of JSON Lines, or the column of tables.")
 ]
 
 

@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ class CsvRows(Settings):
     )
 
 
-def _read(path: str, columns: list[str] | None, separator: str | None) -> Rows:
+def read_csv(path: str | Path, columns: list[str] | None, separator: str | None = None) -> Rows:
     """The rows, as text; blank lines are skipped."""
     csv.field_size_limit(sys.maxsize)  # by default, a document of 128 KB is refused
     separator = separator or ("\t" if ".tsv" in Path(path).suffixes else ",")
@@ -32,7 +33,7 @@ def _read(path: str, columns: list[str] | None, separator: str | None) -> Rows:
     table = csv.reader(lines, delimiter=separator, strict=True)
     try:
         names = [name.strip("\ufeff ") for name in next(table)]
-        top_columns(columns, names, path)
+        top_columns(columns, names, str(path))
         for fields in filter(None, table):
             if len(fields) != len(names):
                 raise UserError(
@@ -46,8 +47,26 @@ def _read(path: str, columns: list[str] | None, separator: str | None) -> Rows:
         raise UserError(f"{path}: the file has no rows")
 
 
+def text_column(path: str | Path) -> str:
+    """The column `text` or `sentence`, or else the only one whose values are not numbers.
+
+    Raises a `UserError` that lists the columns if there are several.
+    """
+    rows = [row for row, _ in islice(read_csv(path, None), 100)]
+    for name in ("text", "sentence"):
+        if name in rows[0]:
+            return name
+    texts = [name for name in rows[0] if any(any(map(str.isalpha, row[name])) for row in rows)]
+    if len(texts) != 1:
+        raise UserError(
+            f"{path}: choose the column with the text (`field` in a study, --field in commands); "
+            f"the columns are {', '.join(rows[0])}"
+        )
+    return texts[0]
+
+
 def _rows(text: Mapping[str, Any], columns: list[str] | None) -> list[RowShard]:
-    return [lambda: _read(text["path"], columns, text.get("separator"))]
+    return [lambda: read_csv(text["path"], columns, text.get("separator"))]
 
 
 LOADER = table_loader(CsvRows, _rows)

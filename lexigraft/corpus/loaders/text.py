@@ -9,6 +9,7 @@ from pydantic import Field
 
 from lexigraft.corpus.lines import read_lines
 from lexigraft.corpus.loader import COLUMN, Inputs, Loader, Shard
+from lexigraft.corpus.loaders.csv import read_csv, text_column
 from lexigraft.corpus.loaders.parquet import read_parquet
 from lexigraft.corpus.local_files import text_files
 from lexigraft.corpus.readers import column_texts, json_rows
@@ -25,16 +26,20 @@ class TextFiles(Settings):
     paths: list[LocalPath] = Field(
         min_length=1, description="files, which may be compressed, or folders"
     )
-    field: str = optional("of `.jsonl` and `.parquet` files: " + COLUMN)
+    field: str = optional(
+        f"of `.jsonl`, `.parquet`, `.csv` and `.tsv` files: {COLUMN}; of the latter two, without "
+        "such a column, `sentence` or the only column that is not numbers"
+    )
 
 
 def read_texts(paths: Iterable[str | Path], field: str = DEFAULT_FIELD) -> Iterator[str]:
     """Stream the texts of files, whose format is determined by their suffix.
 
-    `.parquet` tables and `.jsonl` files have one text per row, in the column or field `field`; all
-    other files have one text per line. All but tables may be compressed: `.jsonl.gz`, `.txt.xz`,
-    `.zst`, `.bz2`. For a folder, its `text_files` are read. Raises `UserError` with the file and
-    the line or row that is wrong.
+    `.parquet`, `.csv`, `.tsv` and `.jsonl` files have one text per row, in the column or field
+    `field`; a CSV file without the default field is read by its `text_column`. All other files have
+    one text per line. All but Parquet may be compressed: `.jsonl.gz`, `.txt.xz`, `.zst`, `.bz2`.
+    For a folder, its `text_files` are read. Raises `UserError` with the file and the line or row
+    that is wrong.
 
     Examples
     --------
@@ -50,6 +55,9 @@ def read_texts(paths: Iterable[str | Path], field: str = DEFAULT_FIELD) -> Itera
             yield from column_texts(read_parquet(file, [field]), field)
         elif ".jsonl" in file.suffixes[-2:]:
             yield from column_texts(json_rows(read_lines(file), file), field)
+        elif {".csv", ".tsv"} & set(file.suffixes[-2:]):
+            column = text_column(file) if field == DEFAULT_FIELD else field
+            yield from column_texts(read_csv(file, [column]), column)
         else:
             yield from read_lines(file)
 
