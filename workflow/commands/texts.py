@@ -19,8 +19,8 @@ Text = Annotated[
     list[Path],
     typer.Option(
         "--text",
-        help="Text in the language, one sentence per line: .txt, .jsonl, .parquet, .csv or .tsv, compressed "
-        "or not, or a folder of such files. Repeat the option for more.",
+        help="Text in the language, one sentence per line: .txt, .jsonl, .parquet, .csv or .tsv, "
+        "compressed or not, or a folder of such files. Repeat the option for more.",
     ),
 ]
 OptionalText = Annotated[list[Path] | None, *Text.__metadata__]
