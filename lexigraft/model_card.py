@@ -22,6 +22,7 @@ from lexigraft.artifacts.cards import commit_of_code, versions
 from lexigraft.errors import UserError
 from lexigraft.initialization.registry import initializer_class
 from lexigraft.source.document_start import document_start, start_ids
+from lexigraft.training.settings import MATRIX_PARTS
 from lexigraft.vocabulary.tokenizer_settings import missing_template_tokens
 from lexigraft.yaml_files import parse_yaml
 
@@ -148,8 +149,14 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
             part if isinstance(part, str) else f"layers {list(part['layers'])}"
             for part in phase["trainable"]
         )
+        values = {"objective": "clm", **strategy, **phase}
+        rate = f"{values['learning_rate']:g}"
+        ratio = values.get("embedding_learning_rate")
+        if ratio and any(part in MATRIX_PARTS for part in phase["trainable"]):
+            rate += f", of embeddings and head {values['learning_rate'] * ratio:g}"
         phases.append(
-            f"{parts} ({phase.get('objective', 'clm')}, sequences of {phase['length']} tokens)"
+            f"{parts} ({values['objective']}, sequences of {phase['length']} tokens, AdamW with "
+            f"learning rate {rate})"
         )
     together = ", then ".join(map(str, dict.fromkeys(batches)))
     sequences = "sequence" if batches[-1] == 1 else "sequences"
@@ -158,7 +165,7 @@ def describe_strategy(strategy: Mapping[str, Any], card: Mapping[str, Any]) -> s
     )
     return (
         f"{begin}: {'; then '.join(phases)}. {card['tokens']:,} tokens in {card['steps']:,} steps "
-        f"of {together} {sequences}, AdamW with learning rate {strategy['learning_rate']:g}, "
+        f"of {together} {sequences}, "
         f"{card['trained_parameters']:,} of {card['total_parameters']:,} parameters."
     )
 

@@ -9,11 +9,13 @@ from huggingface_hub import ModelInfo
 from lexigraft.initialization.registry import methods
 from lexigraft.model_card import (
     ModelFacts,
+    describe_strategy,
     license_of,
     method_references,
     model_card,
     strategy_references,
 )
+from lexigraft.training.settings import read_strategy
 
 
 def front_matter(text):
@@ -79,6 +81,19 @@ def test_strategies_cite_what_they_train():
     assert "0.01GB" in cited(trainable=["embeddings"], objective="mtp")
     assert "VocADT" in cited(trainable=["adapter"])
     assert not cited(trainable=["all"])
+
+
+def test_the_learning_rates_of_each_phase_are_described():
+    first = {"trainable": ["head"], "length": 64, "share": 0.5, "learning_rate": 1e-3}
+    strategy = {
+        "phases": [first, {"trainable": ["lora"], "length": 32, "share": 0.5}],
+        "embedding_learning_rate": 0.2,
+    }
+    counts = {"tokens": 9, "steps": 3, "trained_parameters": 7, "total_parameters": 8}
+    text = describe_strategy(read_strategy(strategy).model_dump(mode="json"), counts)
+    assert "head (clm, sequences of 64 tokens, AdamW with learning rate 0.001, of embeddings and " \
+        "head 0.0002); then lora (clm, sequences of 32 tokens, AdamW with learning rate 0.0001)" \
+        in text  # fmt: skip
 
 
 def test_the_licence_is_that_of_the_readme_beside_a_model(tmp_path):

@@ -28,6 +28,8 @@ from lexigraft.training.registry import objective, objectives
 
 Part = Literal["embeddings", "head", "new-rows", "lora", "outside-layers", "all", "adapter"]
 PARTS = get_args(Part)
+# Parts that include embeddings or head, whole or in part.
+MATRIX_PARTS = ("embeddings", "head", "new-rows", "outside-layers", "all")
 AMOUNTS = ("tokens", "tokens_per_language", "epochs")  # of training: a strategy's, or a phase's own
 MONOLINGUAL = "monolingual"  # the corpus; every other name in `data` is an entry of samples
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -209,8 +211,7 @@ class Phase(Settings):
             raise KeyedError(amounts[1], reason)
         if "adapter" not in self.trainable and "adapter" in self.model_fields_set:
             raise KeyedError("adapter", "this phase trains no adapter; remove 'adapter'")
-        matrices = {"embeddings", "head", "new-rows", "outside-layers", "all"}
-        if self.embedding_learning_rate and not matrices & {*self.trainable}:
+        if self.embedding_learning_rate and not {*MATRIX_PARTS} & {*self.trainable}:
             reason = "this phase trains neither embeddings nor head; remove it"
             raise KeyedError("embedding_learning_rate", reason)
         return self
@@ -438,24 +439,15 @@ def read_strategy(settings: Mapping[str, Any], where: str = "strategy") -> Strat
     strategy = validate(Strategy, settings, where)
     phases = []
     for phase in strategy.phases:
-        lora = strategy.lora
+        keys = ("batch_sequences", "learning_rate", "embedding_learning_rate", "lora")
+        values = {key: getattr(phase, key) or getattr(strategy, key) for key in keys}
         if phase.lora is not None:
-            inherited = {
-                key: value for key, value in lora if key not in phase.lora.model_fields_set
-            }
-            lora = _filled(phase.lora, **inherited)
-        adapter = AdapterSettings() if "adapter" in phase.trainable else None
-        phases.append(
-            _filled(
-                phase,
-                batch_sequences=phase.batch_sequences or strategy.batch_sequences,
-                learning_rate=phase.learning_rate or strategy.learning_rate,
-                embedding_learning_rate=phase.embedding_learning_rate
-                or strategy.embedding_learning_rate,
-                lora=lora,
-                adapter=phase.adapter or adapter,
-            )
-        )
+            given = phase.lora.model_fields_set
+            inherited = {key: value for key, value in strategy.lora if key not in given}
+            values["lora"] = _filled(phase.lora, **inherited)
+        if "adapter" in phase.trainable and phase.adapter is None:
+            values["adapter"] = AdapterSettings()
+        phases.append(_filled(phase, **values))
     return _filled(strategy, phases=tuple(phases))
 
 
