@@ -195,9 +195,10 @@ class Study:
     # ---- models --------------------------------------------------------------------------------
 
     def teachers(self) -> set[str]:
-        """All source models that are teachers in cells."""
-        strategies = (self.strategies[name] for name in self.used("strategies"))
-        imitated = (strategy.teacher() for strategy in strategies)
+        """All source models that are teachers in cells, or that cells are merged with."""
+        strategies = [self.strategies[name] for name in self.used("strategies")]
+        imitated = [strategy.teacher() for strategy in strategies]
+        imitated += [strategy.merge.of for strategy in strategies if strategy.merge]
         answering = {entry.teacher for _, _, entry in self.answered_samples()}
         return answering.union(name for name in imitated if name)
 

@@ -264,6 +264,46 @@ class StrategyResources(Settings):
     memory: float = Field(1.0, gt=0, description="factor on the source model's `training_mb`")
 
 
+class Merge(Settings):
+    """Merging the trained model with its source or another one, see `merging`."""
+
+    method: Literal["slerp", "linear", "add"] = Field(
+        description="`slerp` and `linear` interpolate decoder layers (ElChat); everything outside "
+        "them but embeddings and head is then the other model's. `add` adds the difference between "
+        "the other model and the source to all weights and to the rows of the source's tokens "
+        "(chat vectors)"
+    )
+    of: str = optional(
+        "the other model: a name of sources.yaml, with the tokenizer and the shapes of the cell's "
+        "source. By default this source"
+    )
+    layers: Annotated[tuple[int, ...], Strict(False)] = optional(
+        "the layers that are interpolated. Negative ones count from the last layer. By default all"
+    )
+    weights: Annotated[tuple[float, ...], Strict(False)] = Field(
+        min_length=1,
+        description="the other model's share of each of the `layers`, from 0 to 1; a single one is "
+        "that of all. For `add`, the factor of the difference",
+    )
+    special_tokens: bool = Field(
+        True, description="rows of special tokens, such as those of a chat, are the other model's"
+    )
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> "Merge":
+        count = len(self.layers or ())
+        if len(self.weights) not in (1, count):
+            reason = f"has {len(self.weights)} numbers for {count} layers; give one for each"
+            raise KeyedError("weights", reason)
+        if self.method != "add" and not all(0 <= weight <= 1 for weight in self.weights):
+            raise KeyedError("weights", "a share is from 0 to 1")
+        if self.method == "add" and not self.of:
+            raise KeyedError("of", "missing; name the chat model whose difference is added")
+        if self.method == "add" and self.layers:
+            raise KeyedError("layers", "a difference is added to all layers; remove this key")
+        return self
+
+
 class Strategy(Settings):
     """Phases, and their common settings. Defaults are those of Yamaguchi et al. (lowres), Table 6.
 
@@ -338,6 +378,10 @@ class Strategy(Settings):
         "and its first token is not predicted, which some architectures do not support; `single`: "
         "one text per sequence, cut to its length",
     )
+    merge: Merge = optional(
+        "what the trained model is merged with before it is stored. The held-out curve, and "
+        "checkpoints other than the last, are those of the model before"
+    )
     checkpoints: int = Field(
         1,
         ge=1,
@@ -394,8 +438,10 @@ class Strategy(Settings):
     @model_validator(mode="after")
     def _check_phases(self) -> "Strategy":
         self._check_amounts()
-        if self.after and not self.phases:
+        if self.after and not self.phases and not self.merge:
             raise KeyedError("after", "a strategy without phases continues nothing; remove it")
+        if self.merge and not self.phases and not self.after:
+            raise KeyedError("merge", "nothing is trained; add phases, or `after`")
         for number, phase in enumerate(self.phases):
             if (number or self.after) and "adapter" in phase.trainable:
                 key = f"phases[{number}].trainable"

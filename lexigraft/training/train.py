@@ -9,6 +9,7 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, set_seed
@@ -52,6 +53,7 @@ from lexigraft.training.distributed import (
 )
 from lexigraft.training.lora import lora_parameter_count, lora_targets, merge_lora
 from lexigraft.training.memory import plan_memory
+from lexigraft.training.merging import check_merged, layer_weights, merge_models
 from lexigraft.training.objective import PhaseContext
 from lexigraft.training.objectives.mtp import EXTRA_HEAD
 from lexigraft.training.phase import PhaseMemory, load_trained, micro_batch_tokens, run_phase
@@ -94,8 +96,9 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     job
         `settings`: one strategy; `inputs`: folders `source`, `tokenizer`, `corpus`,
         `initialization` or None, and, if the strategy needs them, `start` (the cell that this one
-        continues), `teacher`, and `samples` (name -> file of samples, or folder of another corpus);
-        `outputs`: `folder`; `cell`: the six names; `seed`: a list.
+        continues), `teacher`, `merged` (a source to merge with), and `samples` (name -> file of
+        samples, or folder of another corpus); `outputs`: `folder`; `cell`: the six names; `seed`:
+        a list.
 
     Raises
     ------
@@ -123,6 +126,10 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         logger.info("%s: LoRA leaves out %s: %s", cell.name, name, reason)
     if strategy.packing == "apart":
         check_document_separation(model)
+
+    if strategy.merge is not None:
+        layer_weights(model, strategy.merge)
+        check_merged(cell.source, cell.merged)
 
     # Plan the sequences, steps, checkpoints and held-out scores of all phases.
     plan = plan_phases(strategy, tokenizer, job)
@@ -213,12 +220,21 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     for name in ["log.jsonl", *([VOCADT] if progress.from_adapters else [])]:
         with atomic_file(cell.folder / name) as file:
             shutil.copyfile(checkpoints / name, file)
+    changed = grafted | progress.changed
+    if strategy.merge is not None:
+        model.cpu()  # whose memory also has room for the other model
+        frozen.restore()
+        if adapter is not None:
+            changed |= {*merge_lora(adapter)}
+            adapter = None
+        settings, folders = strategy.merge, (cell.source, cell.merged)
+        changed |= merge_models(model, tokenizer, settings, *folders, changed, cell.source_of)
     save_cell(
         cell.folder,
         model,
-        grafted | progress.changed,
+        changed,
         adapter=adapter,
-        new_ids=None if plan else cell.new_ids,
+        new_ids=None if plan or strategy.merge else cell.new_ids,
         job=job,
         read=checksums,
         trained_parameters=trained_parameter_count(model, progress, len(cell.new_ids)),
@@ -243,6 +259,7 @@ class _Cell:
 
     job: dict[str, Any]
     new_ids: list[int] = field(default_factory=list)  # tokens that the source does not have
+    source_of: np.ndarray | None = None  # [rows]: the source's row that each row copies, or -1
     changed: set[str] = field(default_factory=set)  # parameters that the cell `start` changed
 
     def __post_init__(self) -> None:
@@ -251,6 +268,7 @@ class _Cell:
         self.folder = Path(self.job["outputs"]["folder"])
         self.name = "/".join(map(str, self.job["cell"].values()))
         self.source = open_source(self.inputs["source"]).folder
+        self.merged = open_source(self.inputs.get("merged") or self.inputs["source"]).folder
         self.tokenizer: PreTrainedTokenizerFast = open_tokenizer(self.inputs["tokenizer"])
         for name in dict.fromkeys(phase.objective for phase in self.strategy.phases):
             objective(name).check_inputs(self.inputs, self.tokenizer, self.strategy)
@@ -280,6 +298,7 @@ class _Cell:
         if self.inputs.get("initialization"):
             initializer = load_initialization(Path(self.inputs["initialization"]))
             self.new_ids = initializer.new_ids.tolist()
+            self.source_of = initializer.source_of
             if settings is not None:
                 attach_adapters(model, self.tokenizer, initializer, settings)
                 return model, set()

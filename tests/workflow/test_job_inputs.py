@@ -116,6 +116,15 @@ def test_a_cell_reads_its_teacher_and_has_memory_for_it(study):
     assert set(used) == {"tiny", "large"}
 
 
+def test_a_cell_reads_the_source_that_it_is_merged_with(study, full_study):
+    merge = {"method": "add", "of": "large", "weights": [1.0]}
+    merging = Plan(changed(full_study, {"strategies/mixed/merge": merge}))
+    assert training(merging, "mixed")["merged"] == "results/source/large"
+    assert "merged" not in training(study, "mixed")
+    before, after = (memory(plan, CELL | {"strategy": "mixed"}) for plan in (study, merging))
+    assert after - before == study.sources["large"].resources.evaluation_mb
+
+
 def test_answers_are_made_of_the_prompts_by_the_teacher(study):
     job = study.described("answer_samples", {"language": "telugu", "samples": "answers"})
     assert job["settings"] == {"max_new_tokens": 128, "batch_size": None}

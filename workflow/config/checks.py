@@ -467,6 +467,8 @@ def _check_language(study: Study, language: str) -> None:
 def _check_teachers(study: Study) -> None:
     """Check that every teacher of cells exists, and the prompts that it answers."""
     for name in sorted(study.used("strategies")):
+        if (merge := study.strategies[name].merge) and merge.of:
+            _require(f"strategies.{name}.merge.of", merge.of, study.sources)
         for phase in study.strategies[name].phases:
             if (teacher := phase.teacher()) is not None:
                 key = f"strategies.{name}.phases: {phase.objective}.teacher"

@@ -39,6 +39,12 @@ def teacher(study: Study, wildcards: Wildcards) -> Output | list[str]:
     return output(study, "prepare_source", {"source": name}) if name else []
 
 
+def merged(study: Study, wildcards: Wildcards) -> Output | list[str]:
+    """The source that the trained model is merged with, if it is not the cell's own."""
+    merge = study.strategies[wildcards["strategy"]].merge
+    return output(study, "prepare_source", {"source": merge.of}) if merge and merge.of else []
+
+
 def cell(study: Study, wildcards: Wildcards) -> dict[str, Any]:
     """The axes of the cell."""
     return vars(cell_of(wildcards))
@@ -60,14 +66,14 @@ def gpus(study: Study, wildcards: Wildcards) -> int:
 
 
 def memory(study: Study, wildcards: Wildcards) -> int:
-    """Megabytes for the processes on all GPUs; each holds the teacher as well."""
+    """Megabytes for the processes on all GPUs; each holds the teacher as well, or merges models."""
     source, strategy = wildcards["source"], study.strategies[wildcards["strategy"]]
+    names = [strategy.teacher(source), strategy.merge and strategy.merge.of]
+    others = sum(study.sources[name].resources.evaluation_mb for name in names if name)
     if not strategy.phases:
-        return study.sources[source].resources.evaluation_mb
+        return study.sources[source].resources.evaluation_mb + others
     number, megabytes, _ = study.training_gpus(source, wildcards["strategy"])
-    name = strategy.teacher(source)
-    of_teacher = study.sources[name].resources.evaluation_mb if name else 0
-    return number * (round(megabytes * strategy.resources.memory) + of_teacher)
+    return number * (round(megabytes * strategy.resources.memory) + others)
 
 
 def minutes(study: Study, wildcards: Wildcards) -> int:

@@ -12,6 +12,7 @@ rule train:
         corpus=rules.prepare_corpus.output.card,
         samples=tracked(training.samples),
         teacher=training.teacher,
+        merged=training.merged,
         # The cell of the strategy `after`.
         start=training.start,
     output:

@@ -1,0 +1,129 @@
+"""Merging a trained model with another one, so that a chat model still chats after training.
+
+ElChat (Yamaguchi et al., TMLR 2025, arXiv 2412.11704) trains a chat model on plain text, then
+interpolates the trained layers with those of the chat model and restores its special tokens. Chat
+vectors (Huang et al., ACL 2024, arXiv 2310.04799) are differences of a chat and a base model.
+"""
+
+from collections.abc import Container
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from lexigraft.errors import UserError
+from lexigraft.source.model import load_model, open_tokenizer, skeleton
+from lexigraft.training.settings import Merge
+from lexigraft.training.store import matrix_names, stored_dtype
+from lexigraft.training.trainable import decoder_layers
+from lexigraft.vocabulary.token_bytes import special_ids
+
+_COLLINEAR = 0.9995  # the cosine above which mergekit and ElChat's code interpolate linearly
+
+
+def slerp(weight: float, start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+    """Interpolate two tensors along the arc between them; `weight` 0 is `start`, 1 is `end`.
+
+    The angle is that between the flattened tensors, whose norms are interpolated with them. Of
+    nearly collinear tensors, for which the formula divides by almost zero, the result is linear.
+    """
+    norms = start.norm() * end.norm()
+    cosine = (start * end).sum() / norms.clamp(min=torch.finfo(norms.dtype).tiny)
+    if cosine.abs() > _COLLINEAR:
+        return torch.lerp(start, end, weight)
+    angle = torch.arccos(cosine)
+    parts = torch.sin((1 - weight) * angle) * start + torch.sin(weight * angle) * end
+    return parts / torch.sin(angle)
+
+
+def layer_weights(model: PreTrainedModel, settings: Merge) -> dict[int, float]:
+    """The other model's weight by index of the layer, from the front.
+
+    Raises a UserError if the model does not have a layer.
+    """
+    count = len(decoder_layers(model))
+    layers = settings.layers or range(count)
+    if missing := [index for index in layers if not -count <= index < count]:
+        raise UserError(
+            f"merge.layers: layer {missing[0]} does not exist; the model has {count} layers"
+        )
+    if len(settings.weights) == 1:
+        return dict.fromkeys((index % count for index in layers), settings.weights[0])
+    return {index % count: w for index, w in zip(layers, settings.weights, strict=True)}
+
+
+def check_merged(source: Path, other: Path) -> None:
+    """Raise a UserError unless two models have the same parameters and the same tokens."""
+    shapes, other_shapes = (
+        {name: parameter.shape for name, parameter in skeleton(folder).named_parameters()}
+        for folder in (source, other)
+    )
+    if differing := [name for name in shapes if other_shapes.get(name) != shapes[name]]:
+        raise UserError(
+            f"merge.of: {differing[0]} of {other} does not have the shape of the source's; choose "
+            "a model of the same family and size"
+        )
+    ids, other_ids = (open_tokenizer(folder).get_vocab() for folder in (source, other))
+    if moved := [token for token, number in ids.items() if other_ids.get(token) != number]:
+        raise UserError(
+            f"merge.of: the tokenizer of {other} has another id for {min(moved)!r}; choose a model "
+            "with the source's tokenizer"
+        )
+
+
+@torch.no_grad()
+def merge_models(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    settings: Merge,
+    source: Path,
+    other: Path,
+    changed: Container[str],
+    source_of: np.ndarray | None = None,
+) -> set[str]:
+    """Merge a trained `model` with the model in the folder `other`, in place.
+
+    `source` is the folder of the model that was trained, `changed` the names of its parameters that
+    differ from it, and `source_of` [rows] the source's row that each row of the model copies, -1
+    for new tokens; None means that the rows are the source's. Returns the names of the parameters
+    that may have changed.
+    """
+    dtype = stored_dtype(source)
+    end = dict(load_model(other, dtype).named_parameters(remove_duplicate=False))
+    base = end
+    if settings.method == "add":
+        base = dict(load_model(source, dtype).named_parameters(remove_duplicate=False))
+    stack = decoder_layers(model)
+    weights = {
+        id(parameter): weight
+        for index, weight in layer_weights(model, settings).items()
+        for parameter in stack[index].parameters()
+    }
+    interpolate = slerp if settings.method == "slerp" else _linear
+    matrices, merged = matrix_names(model), set()
+    for name, parameter in model.named_parameters():
+        if name not in changed and source == other:
+            continue
+        merged.add(name)
+        target = end[name].to(parameter.device, torch.float32)
+        value = parameter.float()
+        if name in matrices or target.shape != parameter.shape:  # a row for each token
+            rows = np.arange(len(parameter)) if source_of is None else source_of
+            copied = np.flatnonzero(rows >= 0)
+            if settings.method == "add":
+                difference = target - base[name].to(target)
+                value[copied] += settings.weights[0] * difference[rows[copied]]
+            if settings.special_tokens:
+                special = [number for number in special_ids(tokenizer) if rows[number] >= 0]
+                value[special] = target[rows[special]]
+        elif settings.method == "add":
+            value += settings.weights[0] * (target - base[name].to(target))
+        else:
+            value = interpolate(weights.get(id(parameter), 1.0), value, target)
+        parameter.copy_(value)
+    return merged
+
+
+def _linear(weight: float, start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+    return torch.lerp(start, end, weight)
