@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lexigraft.errors import UserError
 from lexigraft.source.model import load_model, open_tokenizer, skeleton
-from lexigraft.training.settings import Merge
+from lexigraft.training.settings import Merging
 from lexigraft.training.store import matrix_names, stored_dtype
 from lexigraft.training.trainable import decoder_layers
 from lexigraft.vocabulary.token_bytes import special_ids
@@ -37,7 +37,7 @@ def slerp(weight: float, start: torch.Tensor, end: torch.Tensor) -> torch.Tensor
     return parts / torch.sin(angle)
 
 
-def layer_weights(model: PreTrainedModel, settings: Merge) -> dict[int, float]:
+def layer_weights(model: PreTrainedModel, settings: Merging) -> dict[int, float]:
     """The other model's weight by index of the layer, from the front.
 
     Raises a UserError if the model does not have a layer.
@@ -76,7 +76,7 @@ def check_merged(source: Path, other: Path) -> None:
 def merge_models(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    settings: Merge,
+    settings: Merging,
     source: Path,
     other: Path,
     changed: Container[str],

@@ -264,7 +264,7 @@ class StrategyResources(Settings):
     memory: float = Field(1.0, gt=0, description="factor on the source model's `training_mb`")
 
 
-class Merge(Settings):
+class Merging(Settings):
     """Merging the trained model with its source or another one, see `merging`."""
 
     method: Literal["slerp", "linear", "add"] = Field(
@@ -290,7 +290,7 @@ class Merge(Settings):
     )
 
     @model_validator(mode="after")
-    def _check_keys(self) -> "Merge":
+    def _check_keys(self) -> "Merging":
         count = len(self.layers or ())
         if len(self.weights) not in (1, count):
             reason = f"has {len(self.weights)} numbers for {count} layers; give one for each"
@@ -378,7 +378,7 @@ class Strategy(Settings):
         "and its first token is not predicted, which some architectures do not support; `single`: "
         "one text per sequence, cut to its length",
     )
-    merge: Merge = optional(
+    merge: Merging = optional(
         "what the trained model is merged with before it is stored. The held-out curve, and "
         "checkpoints other than the last, are those of the model before"
     )
