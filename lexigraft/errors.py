@@ -28,6 +28,7 @@ _GPU_MEMORY = (
     "out of GPU memory; use a GPU with more memory, shorter sequences, or a smaller "
     "LEXIGRAFT_PASS_TOKENS or LEXIGRAFT_BATCH_TOKENS"
 )
+_LISTED = 20  # maximum number of names in a message
 _RUST = re.compile(r"\(os error (\d+)\)")
 _TORCH = re.compile(r"PytorchStreamWriter failed|file write failed|iostream error")
 
@@ -72,7 +73,8 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     names = list(dict.fromkeys(known))
     if close := get_close_matches(str(name), names, n=1):
         return f"; did you mean '{close[0]}'?"
-    return f"; choose from {', '.join(sorted(names)[:20])}" if names else ""
+    listed = sorted(names) if len(names) <= _LISTED else [*sorted(names)[:_LISTED], "…"]
+    return f"; choose from {', '.join(listed)}" if names else ""
 
 
 def first_line(error: BaseException) -> str:

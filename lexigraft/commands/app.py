@@ -56,6 +56,7 @@ COMMANDS = {  # in the order of the help
     "inspect": Command("workflow.commands.tokenizers", MODELS),
     "adapt": Command("workflow.commands.adapt", MODELS),
     "push": Command("workflow.commands.push", MODELS),
+    "list": Command("workflow.commands.listing", MODELS),
     "doctor": Command("workflow.commands.doctor", MACHINE),
 }
 

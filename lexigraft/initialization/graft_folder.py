@@ -103,8 +103,8 @@ def graft_folder(
     n_fallbacks, revision = len(fitted.fallbacks_), source_model.revision
     fallbacks = f", of which {n_fallbacks:,} are not covered by it and fell back"
     facts = ModelFacts(
-        base=str(model) if revision else source_folder.name,
-        license=license_of(source_folder, str(model) if revision else None),
+        base=source_model.name if revision else source_folder.name,
+        license=license_of(source_folder, source_model.name if revision else None),
         revision=revision,
         method=[
             f"A vocabulary of {len(target):,} tokens, {len(fitted.new_ids):,} of them new.",
@@ -129,7 +129,7 @@ def find_model(model: str | Path) -> SourceModel:
     folder, revision = resolve_place(str(model))
     if (folder / "source.json").is_file():
         return open_source(folder)
-    return SourceModel(folder, str(model), revision)
+    return SourceModel(folder, str(model).partition("@")[0], revision)
 
 
 def target_tokenizer(

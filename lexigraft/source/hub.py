@@ -79,10 +79,11 @@ def _answer(error: BaseException | None) -> str:
 def resolve_place(
     place: str, revision: str | None = None, wanted: list[str] = WANTED
 ) -> tuple[Path, str | None]:
-    """Like `resolve`, for a model given as a single string: a hub name or a folder."""
+    """Like `resolve`, for a model given as a single string: a folder, a hub name, or NAME@REVISION."""
     if is_folder(place):
         return resolve({"folder": place})
-    return resolve({"hub": place, "revision": revision}, wanted)
+    name, _, pinned = place.partition("@")
+    return resolve({"hub": name, "revision": revision or pinned or None}, wanted)
 
 
 def find_tokenizer(

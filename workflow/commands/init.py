@@ -29,8 +29,8 @@ def init(
         str,
         typer.Option(
             "--model",
-            help="The model to adapt: a name on the Hugging Face hub, a folder, or a name in "
-            "lexigraft's own registry.",
+            help="The model to adapt: a name on the Hugging Face hub, a folder, or a name of "
+            "`lexigraft list models`.",
         ),
     ] = "smollm2-135m",
     language: Annotated[

