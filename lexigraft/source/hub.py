@@ -79,7 +79,7 @@ def _answer(error: BaseException | None) -> str:
 def resolve_place(
     place: str, revision: str | None = None, wanted: list[str] = WANTED
 ) -> tuple[Path, str | None]:
-    """Like `resolve`, for a model given as a single string: a folder, a hub name, or NAME@REVISION."""
+    """Like `resolve`, for a model in one string: a folder, a hub name, or NAME@REVISION."""
     if is_folder(place):
         return resolve({"folder": place})
     name, _, pinned = place.partition("@")

@@ -32,8 +32,8 @@ def list(
 ) -> None:
     """List the models, initializers, strategies, tasks or languages that have a name.
 
-    Studies accept these names. `adapt`, `init`, `inspect`, `expand` and `graft` also accept those of
-    models, and `--initializer` and `--strategy` those of initializers and strategies.
+    Studies accept these names. `adapt`, `init`, `inspect`, `expand` and `graft` also accept those
+    of models, and `--initializer` and `--strategy` those of initializers and strategies.
 
         lexigraft list models
     """
