@@ -16,7 +16,7 @@ from lexigraft.vocabulary.bpe import read_bpe
 from lexigraft.vocabulary.tokenizer_settings import fast_tokenizer, settings_of
 from tests.conftest import first_merges
 from workflow.commands.auxiliaries import UserInputs, auxiliaries
-from workflow.commands.listing import Kind
+from workflow.commands.listing import ListedKind
 from workflow.commands.texts import model_place
 from workflow.config.initializers import InitializerConfig
 from workflow.config.registries import load_registries
@@ -67,7 +67,7 @@ def grafted(tmp_path_factory, expanded, smollm2_folder_tiny):
 # ---- names of the registries ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(ListedKind))
 def test_a_list_has_a_line_for_each_entry_of_the_registry(kind):
     entries = load_registries()["sources" if kind == "models" else kind]
     lines = dict(line.split(maxsplit=1) for line in run("list", kind).splitlines())

@@ -17,7 +17,7 @@ from workflow.config.registries import load_registries, read_entries
 _REGISTRIES = {"models": "sources"}  # kinds whose registry has another name
 
 
-class Kind(StrEnum):
+class ListedKind(StrEnum):
     """What can be listed."""
 
     MODELS = "models"
@@ -28,7 +28,9 @@ class Kind(StrEnum):
 
 
 def list(
-    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=", ".join(Kind), show_default=False)],
+    kind: Annotated[
+        ListedKind, typer.Argument(metavar="KIND", help=", ".join(ListedKind), show_default=False)
+    ],
 ) -> None:
     """List the models, initializers, strategies, tasks or languages that have a name.
 
@@ -42,7 +44,7 @@ def list(
     width, plain_tasks = max(map(len, entries)), {}
     for name, entry in entries.items():
         # The first task of a kind is the plain one; the others say what they change.
-        first = plain_tasks.setdefault(entry.kind, entry) if kind == Kind.TASKS else None
+        first = plain_tasks.setdefault(entry.kind, entry) if kind == ListedKind.TASKS else None
         parts = (titles.get(name), *_description(plain(entry), registry, first))
         typer.echo(f"{name:<{width}}  {'; '.join(part for part in parts if part)}")
 
