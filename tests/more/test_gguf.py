@@ -1,5 +1,6 @@
 """llama.cpp's own converter reads exported models, and transformers and llama.cpp what it wrote."""
 
+import json
 from functools import cache
 from itertools import chain
 
@@ -9,14 +10,20 @@ import torch
 from lexigraft import graft_folder, initializer
 from lexigraft.errors import UserError
 from lexigraft.inference.generation import continue_greedily
+from lexigraft.publishing import published_files
 from lexigraft.source.hub import find_tokenizer
 from lexigraft.source.tokenizer import load_tokenizer
 from lexigraft.training import llama_cpp
+from lexigraft.training.export import export
+from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.prune import prune_tokenizer
 from lexigraft.vocabulary.tokenizer_files import save_tokenizer
 from lexigraft.vocabulary.train import train_family
 from tests.conftest import package_folder
+from tests.training import conftest as training
+
+without_bos, training_setup_in = training.without_bos, training.training_setup_in
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -141,16 +148,23 @@ def test_joined_marks_are_refused_and_would_have_been_split(exports, convert, mo
         convert(folder)
 
 
+def test_an_export_has_the_file_beside_the_model_and_a_refused_one_writes_nothing(
+    training_setup_in, tiny_llama, telugu, tmp_path
+):
+    tokenizer, pieces = train_family(telugu, "sentencepiece-bpe", 400)
+    place = training_setup_in(tmp_path)(tokenizer=tokenizer, rows=len(tokenizer))
+    (place.source / "tokenizer.model").write_bytes(pieces)
+    job = place.job({"phases": []})
+    train_cell(job)
+    out = export(job["outputs"]["folder"], tmp_path / "out", gguf=True)
+    assert {"model.gguf", "model.safetensors"} <= published_files(out).keys()
+    assert "model.gguf" in json.loads((out / "card.json").read_text("utf-8"))["files"]
+    (place.source / "tokenizer.model").unlink()
+    with pytest.raises(UserError, match=r"from tokenizer\.model, which the source lacks"):
+        export(job["outputs"]["folder"], tmp_path / "other", gguf=True)
+    assert not (tmp_path / "other").exists()
+
+
 def test_the_converter_refuses_a_byte_level_tokenizer_that_it_does_not_know(exports, convert):
     with pytest.raises(UserError, match=r"rejects .*pre-tokenizer was not recognized"):
         convert(exports("byte-level", "pruned"))
-
-
-def test_pieces_without_a_sentencepiece_model_are_refused(exports, convert):
-    folder = exports("sentencepiece", "auto")
-    model = (folder / "tokenizer.model").rename(folder / "moved")
-    try:
-        with pytest.raises(UserError, match=r"from tokenizer\.model, which the source lacks"):
-            convert(folder)
-    finally:
-        (folder / "moved").rename(model)
