@@ -22,7 +22,7 @@ from lexigraft.vocabulary.token_bytes import special_ids
 _COLLINEAR = 0.9995  # the cosine above which mergekit and ElChat's code interpolate linearly
 
 
-def slerp(weight: float, start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+def slerp(start: torch.Tensor, end: torch.Tensor, weight: float) -> torch.Tensor:
     """Interpolate two tensors along the arc between them; `weight` 0 is `start`, 1 is `end`.
 
     The angle is that between the flattened tensors, whose norms are interpolated with them. Of
@@ -48,9 +48,8 @@ def layer_weights(model: PreTrainedModel, settings: Merging) -> dict[int, float]
         raise UserError(
             f"merge.layers: layer {missing[0]} does not exist; the model has {count} layers"
         )
-    if len(settings.weights) == 1:
-        return dict.fromkeys((index % count for index in layers), settings.weights[0])
-    return {index % count: w for index, w in zip(layers, settings.weights, strict=True)}
+    weights = settings.weights * (len(layers) // len(settings.weights))  # one may be that of all
+    return {index % count: weight for index, weight in zip(layers, weights, strict=True)}
 
 
 def check_merged(source: Path, other: Path) -> None:
@@ -100,7 +99,7 @@ def merge_models(
         for index, weight in layer_weights(model, settings).items()
         for parameter in stack[index].parameters()
     }
-    interpolate = slerp if settings.method == "slerp" else _linear
+    interpolate = slerp if settings.method == "slerp" else torch.lerp
     matrices, merged = matrix_names(model), set()
     for name, parameter in model.named_parameters():
         if name not in changed and source == other:
@@ -120,10 +119,6 @@ def merge_models(
         elif settings.method == "add":
             value += settings.weights[0] * (target - base[name].to(target))
         else:
-            value = interpolate(weights.get(id(parameter), 1.0), value, target)
+            value = interpolate(value, target, weights.get(id(parameter), 1.0))
         parameter.copy_(value)
     return merged
-
-
-def _linear(weight: float, start: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
-    return torch.lerp(start, end, weight)

@@ -18,7 +18,8 @@ from lexigraft.training.store import load_cell
 from lexigraft.training.train import train_cell
 from lexigraft.vocabulary.expand import expand_tokenizer
 from lexigraft.vocabulary.token_bytes import special_ids
-from tests.training.trained import folder_of, give_vocabulary
+from tests.training.interruption import EAGER, interrupted_at
+from tests.training.trained import folder_of, give_vocabulary, same_bits
 
 LAYERS = {"trainable": ["embeddings", "head", {"layers": [0, 1, -1]}], "length": 32}
 LORA = {"trainable": ["embeddings", "head", "lora"], "length": 32}
@@ -54,20 +55,20 @@ def test_slerp_of_unit_vectors_turns_at_constant_speed_and_keeps_the_norm():
     for weight in (0.0, 0.3, 0.5, 1.0):
         angle = weight * math.pi / 2
         expected = torch.tensor([[math.cos(angle), math.sin(angle)]])
-        torch.testing.assert_close(slerp(weight, start, end), expected)
+        torch.testing.assert_close(slerp(start, end, weight), expected)
     # With other norms, as in the published code: sin(60°)/sin(90°) and sin(30°)/sin(90°).
     torch.testing.assert_close(
-        slerp(1 / 3, 2 * start, 4 * end), torch.tensor([[2 * math.sqrt(0.75), 2.0]])
+        slerp(2 * start, 4 * end, 1 / 3), torch.tensor([[2 * math.sqrt(0.75), 2.0]])
     )
 
 
 def test_slerp_of_nearly_collinear_and_of_zero_tensors():
     start = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
     end = start + 1e-4
-    torch.testing.assert_close(slerp(0.3, start, end), start + 3e-5)
+    torch.testing.assert_close(slerp(start, end, 0.3), start + 3e-5)
     zero = torch.zeros(3)
-    assert torch.equal(slerp(0.3, zero, zero), zero)
-    assert torch.equal(slerp(0.5, start, start), start)
+    assert torch.equal(slerp(zero, zero, 0.3), zero)
+    assert torch.equal(slerp(start, start, 0.5), start)
 
 
 @pytest.fixture
@@ -146,6 +147,25 @@ def test_adapters_are_merged_into_the_weights_first(setup):
     torch.testing.assert_close(merged[name], (trained[name] + source[name]) / 2)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_an_interrupted_run_stores_the_same_merged_model(setup, monkeypatch, precision):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", precision)
+    job, *_ = setup()
+    merging = job(
+        {"method": "slerp", **WEIGHTS}, checkpoints=2, curve={"sentences": 4, "points": 0}
+    )
+    train_cell(merging)
+    expected = tensors(load_cell(folder_of(merging))[0])
+    earlier = tensors(load_cell(folder_of(merging) / "checkpoint-1")[0])
+    assert not same_bits(earlier, expected)
+    shutil.rmtree(folder_of(merging))
+    with interrupted_at(2):
+        train_cell(merging, EAGER)
+    train_cell(merging)
+    assert json.loads((folder_of(merging) / "card.json").read_text())["resumed_from_step"] == 1
+    assert same_bits(tensors(load_cell(folder_of(merging))[0]), expected)
+
+
 @pytest.fixture
 def chat(setup, tiny_llama):
     """As `setup`, and a folder with another model of the same shapes and tokenizer."""
@@ -190,7 +210,11 @@ def test_a_chat_vector_is_added_to_a_trained_base_model(chat, special_tokens):
             torch.testing.assert_close(tensor, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_layers_of_another_model_are_interpolated_and_the_rest_is_its_own(chat):
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])  # which rounds frozen weights
+def test_layers_of_another_model_are_interpolated_and_the_rest_is_its_own(
+    chat, monkeypatch, precision
+):
+    monkeypatch.setenv("LEXIGRAFT_PRECISION", precision)
     job, _, folder, *_ = chat
     merging = job({"method": "linear", "of": "chat", **WEIGHTS})
     merging["inputs"]["merged"] = str(folder)
