@@ -12,7 +12,7 @@ conversion is that of the Unicode CLDR, as implemented by ICU.
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -51,6 +51,7 @@ class CleaningCounts:
     too_short: int = 0
     placeholder: int = 0
     duplicate: int = 0
+    other_language: int = 0
     # Always repaired.
     windows_line_ends: int = 0
     byte_order_mark: int = 0
@@ -81,11 +82,13 @@ def cleaned(
     remembered: int | None = None,
     repairs: Collection[str] = (),
     seen: set[bytes] | None = None,
+    keep: Callable[[str], bool] | None = None,
 ) -> Iterator[str]:
     """`clean` for streams: yields the sentences and updates `counts`.
 
     Duplicates are recognized of the first `remembered` distinct sentences (by default all), whose
     fingerprints are in `seen`. `repairs` is a subset of `REPAIRS`, as in the other functions.
+    Sentences for which `keep` is false are dropped as those of another language.
     """
     seen = set() if seen is None else seen
     for text in lines:
@@ -100,6 +103,8 @@ def cleaned(
                 counts.placeholder += 1
             elif (key := fingerprint(sentence)) in seen:
                 counts.duplicate += 1
+            elif keep is not None and not keep(sentence):
+                counts.other_language += 1
             else:
                 if remembered is None or len(seen) < remembered:
                     seen.add(key)

@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from tqdm import tqdm
 
 from lexigraft.artifacts.completion import input_checksum
 from lexigraft.corpus.cleaning import REMEMBERED, CleaningCounts, cleaned
+from lexigraft.corpus.identification import is_in_language
 from lexigraft.corpus.local_files import local_paths
+from lexigraft.corpus.markup import strip_markup
 from lexigraft.corpus.readers import text_shards
 from lexigraft.corpus.sampling import StoredLines, StoredSample
 from lexigraft.randomness import generator
@@ -34,6 +37,8 @@ SAVE_SECONDS = 120.0  # interval at which the state is stored
 _FINGERPRINT = 16  # bytes, see `cleaning.fingerprint`
 _CHECK_EVERY = 256  # texts between two checks of the time
 _PUNKT_CHARACTERS = 1_000_000  # Punkt is trained on: some seconds
+# Keys of a language that determine what is read of its text.
+_READING = ("repair", "split_sentences", "only_language", "markup")
 logger = logging.getLogger(__name__)
 
 
@@ -59,7 +64,7 @@ def draw_text(
     # The state's name is a digest of settings and of the content of files. Text files on the web
     # are left out: their stored bytes are compared with the server's.
     content = [
-        [text, minimum, settings.get("repair"), limit, first, settings.get("split_sentences")],
+        [text, minimum, limit, first, *map(settings.get, _READING), settings.get("script")],
         [input_checksum(path) for path in local_paths(text)],
         (seed, lines, characters),
     ]
@@ -70,6 +75,9 @@ def draw_text(
     if limit is not None and first is None:
         order = generator(*seed, "shards").permutation(len(shards)).tolist()
     split = sentence_splitter(settings, shards[order[0]]())
+    keep = None
+    if settings.get("only_language"):
+        keep = partial(is_in_language, script=settings["script"], code=settings["code"])
     shard, texts, read, seen = 0, 0, 0, set[bytes]()
     if sample.restored is not None:
         state, fingerprints = sample.restored
@@ -91,7 +99,8 @@ def draw_text(
             while shard < len(order) and (limit is None or read < limit):
                 for text in islice(shards[order[shard]](), texts, None):
                     parts = split(text)
-                    for sentence in cleaned(parts, counts, minimum, REMEMBERED, repairs, seen):
+                    sentences = cleaned(parts, counts, minimum, REMEMBERED, repairs, seen, keep)
+                    for sentence in sentences:
                         if first is None or read < first:
                             sample.add(sentence)
                         read += len(sentence) if first is None else 1
@@ -120,22 +129,25 @@ def sentence_splitter(
 ) -> Callable[[str], list[str]]:
     """A function that splits a text into sentences, or into lines unless `split_sentences` is set.
 
-    Sentences are those of Punkt [1]_, as in NLTK, trained on the first million characters of the
-    texts.
+    Before, markup is stripped if `markup` is set. Sentences are those of Punkt [1]_, as in NLTK,
+    trained on the first million characters of the texts.
 
     References
     ----------
     .. [1] Kiss and Strunk 2006, "Unsupervised Multilingual Sentence Boundary Detection".
     """
+    strip = strip_markup if settings.get("markup") == "strip" else str
     if not settings.get("split_sentences"):
-        return lambda text: [text]
+        return lambda text: [strip(text)]
     beginning = ""
-    for text in texts:
+    for text in map(strip, texts):
         beginning += f"{text}\n"
         if len(beginning) >= _PUNKT_CHARACTERS:
             break
     tokenize = PunktSentenceTokenizer(beginning[:_PUNKT_CHARACTERS]).tokenize
-    return lambda text: [sentence for line in text.split("\n") for sentence in tokenize(line)]
+    return lambda text: [
+        sentence for line in strip(text).split("\n") for sentence in tokenize(line)
+    ]
 
 
 def read_some(

@@ -185,9 +185,9 @@ def test_a_model_is_a_folder_or_a_name_of_the_hub_or_the_registry(tmp_path):
 # ---- the text ----------------------------------------------------------------------------------
 
 
-def facts_of(tmp_path, lines):
+def facts_of(tmp_path, lines, **options):
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
-    return measure_text({"loader": "text", "paths": [str(tmp_path / "text.txt")]})
+    return measure_text({"loader": "text", "paths": [str(tmp_path / "text.txt")]}, **options)
 
 
 def test_a_text_that_is_too_small_is_refused_with_what_is_needed(tmp_path):
@@ -202,6 +202,44 @@ def test_a_text_that_is_too_small_is_refused_with_what_is_needed(tmp_path):
 def test_a_script_of_one_language_determines_the_language(tmp_path, letters, script, code):
     facts = facts_of(tmp_path, generated(letters))
     assert (facts.script, language_of(facts), facts.share) == (script, code, 1)
+
+
+@pytest.mark.bad_input(
+    "text",
+    "a text in English, for another language",
+    "a one-line error message says that it is English",
+)
+def test_english_is_not_taken_for_another_language(tmp_path, english):
+    english = [line for line in english if len(line.split()) > 7]
+    for language in ("sw", "te", None):
+        with pytest.raises(UserError, match=r"--text: the text is English; .* --language en"):
+            facts_of(tmp_path, english, language=language)
+    assert facts_of(tmp_path, english, language="en", least=10).share > 0.9
+
+
+@pytest.mark.bad_input(
+    "text",
+    "a text in several scripts, or with HTML or Markdown",
+    "a warning names its share, and the option that keeps or removes these lines",
+)
+def test_a_mixture_is_reported_and_its_lines_can_be_selected(tmp_path, caplog):
+    lines = generated("కగచజ", 150) + [f"<p>{line}</p>" for line in generated("абвгд", 150)]
+    assert facts_of(tmp_path, lines, language="te").sentences == 300
+    assert "50% of the lines look like Telugu, 0% like English; keep only the former" in caplog.text
+    assert "HTML or Markdown" in caplog.text and "--strip-markup" in caplog.text
+    caplog.clear()
+    facts = facts_of(tmp_path, lines, language="te", reading={"only_language": True})
+    assert (facts.sentences, facts.share, caplog.text) == (150, 1, "")
+    stripped = facts_of(tmp_path, lines, language="ru", reading={"markup": "strip"})
+    assert "<" not in "".join(stripped.sample) and "HTML" not in caplog.text
+
+
+def test_paragraphs_are_split_into_sentences(tmp_path, caplog):
+    sentences = [f"{line.capitalize()}." for line in generated("абвгд", 300)]
+    facts = facts_of(tmp_path, [" ".join(sentences)])
+    assert (facts.sentences, facts.reading) == (300, {"split_sentences": True})
+    assert "split into sentences" in caplog.text
+    assert facts_of(tmp_path, sentences).reading == {}
 
 
 # ---- choices -----------------------------------------------------------------------------------

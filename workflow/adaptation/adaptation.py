@@ -49,7 +49,12 @@ def adapt(request: Request, out: Path | None, baselines: bool, threads: int) -> 
     that the same command resumes the same study.
     """
     request.check()
-    facts = measure_text({"loader": "text", "paths": request.text, "field": request.field})
+    facts = measure_text(
+        request.text_settings(),
+        "--dataset" if request.dataset else "--text",
+        language=request.language,
+        reading=request.reading,
+    )
     adaptation = Adaptation(request, facts, baselines)
     out = (out or Path(f"adapted-{adaptation.source}-{adaptation.code}")).resolve()
     check_results_apart(request.text, out)

@@ -100,7 +100,7 @@ def choose(adaptation: Adaptation, facts: TextFacts, source: Path, threads: int)
     english = _ENGLISH  # sentences, limited to what a text of the user contains
     if request.english:
         settings = adaptation.text_settings([request.english])
-        english = min(_ENGLISH, measure_text(settings, "--english", least=1).sentences)
+        english = min(_ENGLISH, measure_text(settings, "--english", 1, "en").sentences)
     train_sentences = None if facts.is_whole else MOST_READ * 3 // 4
     if phases:
         speed = None

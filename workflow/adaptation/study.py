@@ -1,5 +1,6 @@
 """The study of `lexigraft adapt`: what the user requests, what is chosen, and the file of both."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,9 @@ _HEAD = """\
 class Request:
     """The user's request; options that are None are chosen. A changed request is a new adaptation.
 
-    `text` and `english` are files and folders, `field` their key in JSON Lines or Parquet.
+    `text` and `english` are files and folders, `field` their key in JSON Lines or tables.
+    `dataset` replaces `text`: the name of a data set and its configuration, `name:config`.
+    `reading` are keys of a language that change what is read of a text.
     """
 
     model: str
@@ -52,6 +55,8 @@ class Request:
     tokens: int | None
     english: str | None
     text_license: str | None
+    dataset: str | None = None
+    reading: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def check(self) -> None:
         """Raise a `UserError` if a name is unknown or a file is missing."""
@@ -66,6 +71,14 @@ class Request:
         check_texts(self.text, "--text")
         if self.english:
             check_texts([self.english], "--english")
+
+    def text_settings(self) -> dict[str, Any]:
+        """The `text` of the language: files and folders, or a data set."""
+        if self.dataset is None:
+            return {"loader": "text", "paths": self.text, "field": self.field}
+        name, _, config = self.dataset.partition(":")
+        settings = {"loader": "datasets", "name": name, "split": "train", "column": self.field}
+        return settings | ({"config": config} if config else {})
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,7 @@ class Adaptation:
     """The names of a request in its study: `source`, `code`, `language`, `cells` and entries."""
 
     def __init__(self, request: Request, facts: TextFacts, baselines: bool):
-        self.request, self.baselines = request, baselines
+        self.request, self.baselines, self.reading = request, baselines, facts.reading
         self.source, self.sources = source_entry(request.model, load_registries()["sources"])
         folder = self.sources.get(self.source, {}).get("folder")
         self.model = Path(folder).name if folder else request.model
@@ -126,9 +139,10 @@ class Adaptation:
                     "name": self.language,
                     "code": self.code,
                     "script": self.script,
-                    "text": self.text_settings(self.request.text),
+                    "text": self.request.text_settings(),
                     "english": self.text_settings([own_english]) if own_english else _KOLIBRI,
                     **license,
+                    **self.reading,
                     **choices.sizes,
                 }
             },

@@ -3,7 +3,7 @@
 import logging
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,8 @@ from lexigraft.errors import UserError
 from workflow.adaptation.adaptation import adapt as run
 from workflow.adaptation.choices import MINUTES
 from workflow.adaptation.study import Request
-from workflow.commands.texts import English, Field, Text, folder_or_name
+from workflow.adaptation.text import MOST_READ
+from workflow.commands.texts import English, Field, OptionalText, folder_or_name
 
 
 def adapt(
@@ -23,7 +24,24 @@ def adapt(
             "`lexigraft list models`, such as smollm2-135m.",
         ),
     ],
-    text: Text,
+    text: OptionalText = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            help="Instead of --text, a data set of the Hugging Face hub and its configuration, "
+            "such as HuggingFaceFW/fineweb-2:tel_Telu, or a folder of its layout. It is streamed.",
+        ),
+    ] = None,
+    keep_language: Annotated[
+        bool,
+        typer.Option(
+            "--keep-language", help="Drop lines in another script, and English lines, of the text."
+        ),
+    ] = False,
+    strip_markup: Annotated[
+        bool, typer.Option("--strip-markup", help="Remove HTML and Markdown from the text.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="The output folder. By default adapted-MODEL-LANGUAGE."),
@@ -88,14 +106,25 @@ def adapt(
 
         lexigraft adapt --model HuggingFaceTB/SmolLM2-135M --text telugu.txt --minutes 60
 
+        lexigraft adapt --model smollm2-135m --dataset HuggingFaceFW/fineweb-2:tel_Telu
+
         lexigraft adapt --model ./my-model --text corpus/ --language te --baselines --out telugu-model
     """  # noqa: E501
 
     if minutes is not None and tokens is not None:
         raise UserError("--minutes and --tokens: both set the amount of training; give only one")
+    if (text is None) == (dataset is None):
+        raise UserError("--text, --dataset: give one of them, the text in the language")
+    reading: dict[str, Any] = {"only_language": True} if keep_language else {}
+    if strip_markup:
+        reading["markup"] = "strip"
+    if dataset is not None:
+        reading["read_sentences"] = MOST_READ
+        name, colon, config = dataset.partition(":")
+        dataset = f"{folder_or_name(name)}{colon}{config}"
     request = Request(
         model=folder_or_name(model),
-        text=[str(path.expanduser().resolve()) for path in text],
+        text=[str(path.expanduser().resolve()) for path in text or ()],
         field=field,
         language=language,
         new_tokens=new_tokens,
@@ -105,6 +134,8 @@ def adapt(
         tokens=tokens,
         english=str(english.expanduser().resolve()) if english else None,
         text_license=text_license,
+        dataset=dataset,
+        reading=reading,
     )
     # Show our warnings, one per line, but not those of transformers, which concern its own code.
     logging.basicConfig(format="  %(message)s", level=logging.WARNING)

@@ -92,8 +92,10 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
     known = (entry for entry in registries["languages"].values() if entry.get("code") == code)
     entry = next(known, {"name": code})
     script, heldout = entry.get("script", "Latn"), 100
+    reading = ""
     if Path(text).is_file():
-        facts = measure_text({"loader": "text", "paths": [text]}, text, least=2 * LEAST_HELDOUT)
+        facts = measure_text({"loader": "text", "paths": [text]}, text, 2 * LEAST_HELDOUT, code)
+        reading = "".join(f"\n    {key}: {_quoted(value)}" for key, value in facts.reading.items())
         script = facts.script if facts.share else script
         heldout = heldout_sentences(facts.sentences)
     source, sources = _source(model, registries["sources"])
@@ -113,6 +115,7 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         text=_quoted(text),
         data=code,
         heldout=heldout,
+        reading=reading,
         sentences=_TRAINED,
         vocabulary="expand-500",
     )

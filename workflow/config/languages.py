@@ -183,6 +183,13 @@ class LanguageConfig(Settings):
         "`true` splits each line of `text` and `english` into sentences, with NLTK's Punkt trained "
         "on the beginning of the text. By default lines are used as they are"
     )
+    only_language: bool = optional(
+        "`true` drops lines of `text` with less than half of their letters in `script`, and lines "
+        "in English. Other languages in the same script are not recognized"
+    )
+    markup: Literal["strip"] = optional(
+        "`strip` removes HTML and Markdown from `text` and `english`, line by line"
+    )
     heldout_sentences: Whole = default(
         1000, "most held-out sentences, for perplexity and bits per byte"
     )

@@ -17,6 +17,7 @@ ON_REQUEST = {
 # Count of cleaning -> heading of its column, which is always shown; `_DAMAGE` only where it occurs.
 _LINES = {"read": "read", "kept": "kept", "duplicate": "repeated"}
 _DAMAGE = {
+    "other_language": "another language",
     "windows_line_ends": "CRLF",
     "byte_order_mark": "byte order mark",
     "control_characters": "control characters",
