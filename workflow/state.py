@@ -178,10 +178,10 @@ def status_text(study: Study, jobs: Mapping[str, Job], device: str) -> str:
     total = sum(costs_by_rule(model, unfinished).values(), JobCosts())
     hours = duration((total.job_hours + total.most_job_hours) / (len(running) or 1))
     at_a_time = f"{len(running)} at a time" if running else "one after another"
-    to_do = f"To do: {len(unfinished)} jobs, about {hours} {at_a_time}."
+    to_do = f"To do: {len(unfinished)} job{'s' * (len(unfinished) > 1)}, about {hours} {at_a_time}."
     lines.append(to_do if unfinished else "Nothing to do.")
     listed = [
-        f"  {name}, {age / 60:.0f} minutes{progress}"
+        f"  {name}, {duration(age / 3600)}{progress}"
         for age, name, progress in sorted(running, reverse=True)
     ]
     for title, entries in (("Running:", listed), ("Failed:", failed)):
@@ -267,7 +267,8 @@ def headline(study: Study, unfinished: Sequence[Job] | None = None) -> str:
 def duration(hours: float) -> str:
     """Hours as text, in minutes, hours or days."""
     if hours < 1:
-        return f"{max(1, round(hours * 60))} minutes"
+        minutes = max(1, round(hours * 60))
+        return f"{minutes} minute{'s' * (minutes > 1)}"
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
 
 

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
 
+# Keys of a configuration: the second is MPT's, the third Whisper's, the last GPT-2's in its file.
+POSITIONS = ("max_position_embeddings", "max_seq_len", "max_target_positions", "n_positions")
+
+
 def context_length(config: "PretrainedConfig") -> int | None:
     """The number of positions of a model; None if its configuration sets no limit."""
     text = config.get_text_config()
-    names = ("max_position_embeddings", "max_seq_len", "max_target_positions")  # MPT, Whisper
-    limit = next((getattr(text, name) for name in names if getattr(text, name, None)), 0)
+    limit = next((getattr(text, name) for name in POSITIONS if getattr(text, name, None)), 0)
     return limit if limit > 0 else None
 
 

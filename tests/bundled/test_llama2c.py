@@ -13,6 +13,7 @@ from lexigraft.source.model import load_model
 from lexigraft.source.preparation import check_source, describe_model, prepare_source
 from lexigraft.source.tokenizer import load_tokenizer
 from tests.conftest import package_folder
+from workflow.config.registries import entries_of
 
 SPECIAL = ["<unk>", "\n<s>\n", "\n</s>\n"]
 LETTERS = [" ", "t", "h", "e", "th", "the", " the"]
@@ -52,7 +53,8 @@ def test_the_source_is_what_it_is_known_to_be(stories):
         "tied": True,
         "tokenizer_family": "byte-fallback BPE",
     }
-    assert json.loads((stories / "config.json").read_text())["max_position_embeddings"] == 256
+    positions = entries_of("sources")["stories15m"].resources.positions
+    assert json.loads((stories / "config.json").read_text())["max_position_embeddings"] == positions
 
 
 def test_its_tokenizer_is_that_of_llama_2(

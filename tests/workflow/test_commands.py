@@ -243,6 +243,22 @@ def test_a_new_study_is_valid_and_has_a_baseline_and_lapt(registries, model, sou
     assert kinds == [("source", "none"), ("source", "short"), ("expand-500", "short")]
 
 
+def test_a_new_study_reads_no_sequences_that_are_too_long_for_the_model(registries, tmp_path):
+    def study(model):
+        return resolve(yaml.safe_load(new_study("s.yaml", model, "ka", "t.txt")), registries)
+
+    short = study("stories15m").strategies["short"]
+    assert [phase.length for phase in short.phases] == [256]
+    published = study("smollm2-135m").strategies["short"]
+    assert published.phases[0].model_copy(update={"length": 256}) == short.phases[0]
+    (tmp_path / "config.json").write_text('{"text_config": {"max_position_embeddings": 64}}')
+    assert study(str(tmp_path)).strategies["short"].phases[0].length == 64
+    content = yaml.safe_load(new_study("s.yaml", str(tmp_path), "ka", "t.txt"))
+    del content["strategies"]["short"]["phases"]
+    with pytest.raises(UserError, match=r"^strategies\.short\.phases\[0\]\.length: 512 tokens.* 64"):
+        resolve(content, registries)
+
+
 def test_a_new_study_has_the_words_that_it_was_given_whatever_yaml_makes_of_them(registries):
     """To YAML `no`, the code of Norwegian, is false, and 2024 is a number."""
     content = yaml.safe_load(new_study("2024.yaml", "./7", "no", "2024"))

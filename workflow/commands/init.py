@@ -8,16 +8,18 @@ from string import Template
 from typing import Annotated, Any
 
 import typer
+import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
 from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, measure_text
 from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
-from workflow.config.registries import load_registries
+from workflow.config.checks import known_positions
+from workflow.config.registries import load_registries, read_entries
 
 _TEMPLATE = Path(__file__).with_name("new-study.yaml")
-_TRAINED = 500
+_TRAINED, _STRATEGY = 500, "2x2ls-clm-512"
 _PROFILE = "profiles/slurm/config.yaml"
 # As JSON, which is YAML: unquoted, `no`, the code of Norwegian, would be read as false.
 _quoted = partial(json.dumps, ensure_ascii=False)
@@ -100,6 +102,12 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         heldout = heldout_sentences(facts.sentences)
     source, sources = _source(model, registries["sources"])
     study = as_name(Path(file).stem) or "study"
+    own = (yaml.safe_load(sources) or {}).get("sources", {})
+    positions = known_positions(read_entries("sources", own, registries["sources"])[0][source])
+    phase, limit = registries["strategies"][_STRATEGY]["phases"][0], ""
+    if positions and positions < phase["length"]:
+        phase = phase | {"length": positions}
+        limit = f"    phases: [{json.dumps(phase)}] # the model has {positions} positions\n"
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         schema=(PIPELINE / "config/schemas/study.json").as_posix(),
         documentation=PIPELINE / "config/README.md",
@@ -117,6 +125,9 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         heldout=heldout,
         reading=reading,
         sentences=_TRAINED,
+        strategy=_STRATEGY,
+        length=phase["length"],
+        phases=limit,
         vocabulary="expand-500",
     )
 

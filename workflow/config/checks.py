@@ -3,6 +3,7 @@
 Each check raises a `UserError` that names the first wrong key and explains how to correct it.
 """
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -23,8 +24,10 @@ from lexigraft.installation import PIPELINE
 from lexigraft.setting_types import MASKED
 from lexigraft.settings import plain
 from lexigraft.source.hub_check import is_folder
+from lexigraft.source.positions import POSITIONS
 from lexigraft.training.registry import objective, objectives
 from lexigraft.yaml_files import read_yaml
+from workflow.config.sources import SourceConfig
 from workflow.config.vocabularies import TAKEN, ModelReplacement, TakenReplacement
 from workflow.study import TEST_SETS, Study, codes_of, corpus_of
 
@@ -66,11 +69,42 @@ def check_study(study: Study) -> None:
             _check_texts_of_task(study, task, study.tested_language(task, language))
     _check_teachers(study)
     _check_sources(study)
+    _check_lengths(study)
     for task in study.run_tasks:
         _check_examples(study, task)
     _check_benchmarks(study)
     _check_samples(study)
     _check_needs(study)
+
+
+def _check_lengths(study: Study) -> None:
+    """Check that no strategy reads sequences for which a model has too few positions."""
+    for source, strategy in dict.fromkeys((cell.source, cell.strategy) for cell in study.cells):
+        positions = known_positions(study.sources[source])
+        for number, phase in enumerate(study.strategies[strategy].phases):
+            if positions and phase.length > positions:
+                raise UserError(
+                    f"strategies.{strategy}.phases[{number}].length: {phase.length} tokens, but "
+                    f"the model {source} has {positions} positions; lower it to {positions}"
+                )
+
+
+def known_positions(source: SourceConfig) -> int | None:
+    """The number of positions of a model, if its entry or a config.json on this machine says it."""
+    file: str | Path | object | None = None
+    if source.folder:
+        file = Path(folder_of(source.folder), MODEL).expanduser()
+    elif source.hub:
+        from huggingface_hub import try_to_load_from_cache
+
+        file = try_to_load_from_cache(source.hub, MODEL, revision=source.revision)
+    try:
+        config = json.loads(Path(file).read_text(encoding="utf-8"))  # type: ignore[arg-type]
+        config = config.get("text_config", config)
+        named = (config[key] for key in POSITIONS if config.get(key, 0) > 0)
+        return next(named, source.resources.positions)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return source.resources.positions
 
 
 def check_local_files(study: Study) -> None:

@@ -62,6 +62,10 @@ class SourceResources(Settings):
     billion_parameters: Positive = optional(
         "parameters in billions, for time limits ([more](../docs/status.md#the-cost-model))"
     )
+    positions: Whole = optional(
+        "maximum number of tokens of a text, to check lengths of strategies before the model is "
+        "read. By default that of its config.json, if that is on this machine"
+    )
     training_minutes: Whole = optional(
         "time limit of a training job. By default 60 without `billion_parameters`"
     )
