@@ -255,7 +255,9 @@ def test_a_new_study_reads_no_sequences_that_are_too_long_for_the_model(registri
     assert study(str(tmp_path)).strategies["short"].phases[0].length == 64
     content = yaml.safe_load(new_study("s.yaml", str(tmp_path), "ka", "t.txt"))
     del content["strategies"]["short"]["phases"]
-    with pytest.raises(UserError, match=r"^strategies\.short\.phases\[0\]\.length: 512 tokens.* 64"):
+    with pytest.raises(
+        UserError, match=r"^strategies\.short\.phases\[0\]\.length: 512 tokens.* 64"
+    ):
         resolve(content, registries)
 
 

@@ -286,7 +286,9 @@ def plan_budget(
             tokens = max(length, int(rate * 60 * minutes * _MARGIN))
             if _batch_sequences(tokens, length) >= batch:
                 break
-        reason = f"{minutes:g} minute{'s' * (minutes != 1)} at {rate:,.0f} tokens/s ({speed.origin})"
+        reason = (
+            f"{minutes:g} minute{'s' * (minutes != 1)} at {rate:,.0f} tokens/s ({speed.origin})"
+        )
         if facts.is_whole and tokens > _PASSES * available:
             tokens = int(_PASSES * available)
             reason = (
