@@ -88,8 +88,9 @@ def figure_style(fonts: Path | None = None, names: Iterable[str] = ()) -> Iterat
     from matplotlib.font_manager import findfont, fontManager
     from matplotlib.ft2font import FT2Font
 
-    families = {"DejaVu Sans": None}  # bundled with matplotlib
-    missing = {*map(ord, "".join(names))} - FT2Font(findfont(*families)).get_charmap().keys()
+    default = "DejaVu Sans"  # bundled with matplotlib
+    families = {default: None}
+    missing = {*map(ord, "".join(names))} - FT2Font(findfont(default)).get_charmap().keys()
     for file in sorted(fonts.iterdir()) if fonts and missing else ():
         if file.suffix.lower() in (".woff", ".ttf", ".otf"):
             try:
@@ -298,13 +299,13 @@ def drawn_data(figure: Figure) -> DataFrame:
 
     rows = []
     for axis in figure.axes:
-        names = [
+        names: list[dict[float, str]] = [
             {tick.get_loc(): tick.label1.get_text() for tick in side.get_major_ticks()}
             if isinstance(side.get_major_locator(), FixedLocator)
             else {}
             for side in (axis.xaxis, axis.yaxis)
         ]
-        series: list[tuple[str, Sequence[Any], Sequence[float]]] = []
+        series: list[tuple[Any, Any, Sequence[float]]] = []
         for container in axis.containers:
             if isinstance(container, BarContainer):
                 bars = [(bar.get_width(), bar.get_y() + bar.get_height() / 2) for bar in container]
@@ -316,23 +317,23 @@ def drawn_data(figure: Figure) -> DataFrame:
                 half = [np.ptp(bar, axis=0).max() / 2 if len(bar) > 1 else np.nan for bar in ends]
                 series.append((container.get_label(), line.get_xydata(), half))
         for line in axis.lines:
-            xy = line.get_xydata()
+            xy: Any = line.get_xydata()
             if line.get_transform() == axis.get_yaxis_transform():  # a level
                 xy = [(np.nan, xy[0][1])]
             elif line.get_transform() == axis.get_xaxis_transform():
                 xy = [(xy[0][0], np.nan)]
             series.append((line.get_label(), xy, ()))
         labels = axis.get_label(), axis.get_xlabel(), axis.get_ylabel()
-        for label, xy, deviations in series:
+        for label, points, deviations in series:
             if label and not label.startswith("_"):
-                for at, point in enumerate(xy):
-                    ends = [
-                        texts[min(texts, key=lambda tick, end=end: abs(tick - end))]
-                        if texts and end == end else end
-                        for texts, end in zip(names, point, strict=True)
+                for at, point in enumerate(points):
+                    coordinates = [
+                        texts[min((abs(tick - value), tick) for tick in texts)[1]]
+                        if texts and value == value else value
+                        for texts, value in zip(names, point, strict=True)
                     ]  # fmt: skip
                     deviation = deviations[at] if at < len(deviations) else np.nan
-                    rows.append((*labels, label, *ends, deviation))
+                    rows.append((*labels, label, *coordinates, deviation))
     columns = ["panel", "horizontal", "vertical", "series", "x", "y", "deviation"]
     return DataFrame(rows, columns=columns)
 

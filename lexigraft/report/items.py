@@ -253,7 +253,7 @@ def check_items(
     `members` the languages of its groups.
     """
     of_cells = {key: [name for block in blocks for name in block[key]] for key in LISTS.values()}
-    known = {
+    known: dict[str, tuple[Collection[str], str]] = {
         "tasks": ([*tasks, *CARD_TASKS], "run by this study"),
         "tokenizers": (fragmentation["tokenizers"], "compared by this study"),
         **{key: (names, "in this study") for key, names in of_cells.items()},

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
+from typing import Final
 
 from lexigraft.evaluation.metric_kinds import MetricKind, text_metrics
 from lexigraft.evaluation.task_kinds import ENGLISH, WITH_ENGLISH, kinds, task_kind
@@ -18,7 +19,7 @@ from lexigraft.report.items import CARD_TASKS
 
 ENGLISH_BITS_PER_BYTE = "english_bits_per_byte"
 # The unit of speeds that are comparable across vocabularies: characters of the same text.
-SAME_TEXT = "same_text_characters"
+SAME_TEXT: Final = "same_text_characters"
 AVERAGE = "average"  # the kind of task of a mean over several tasks
 # Entries of config/initializers.yaml with the names of papers' methods.
 _ENTRIES = {"awedist": "AweDist", "fvt": "FVT", "retok": "ReTok"}

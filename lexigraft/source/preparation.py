@@ -140,9 +140,9 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> CheckedSource:
     """
     folder, subject = Path(folder), f"source {folder}"
     config = load_config(folder)
+    architecture = config.architectures[0] if config.architectures else "no architecture"
     actual_kind = model_kind(config)
     if actual_kind != kind:
-        architecture = config.architectures[0] if config.architectures else "no architecture"
         examples = {CAUSAL: "LlamaForCausalLM …", MASKED: "RobertaForMaskedLM …"}[kind]
         advice = "no other kind of model can be grafted"
         if actual_kind:
@@ -158,7 +158,7 @@ def check_source(folder: str | Path, kind: str = CAUSAL) -> CheckedSource:
         )
     if reason := _REFUSED.get(config.model_type):
         raise UserError(
-            f"{subject}: {config.architectures[0]} cannot be adapted, because in transformers "
+            f"{subject}: {architecture} cannot be adapted, because in transformers "
             f"{reason}; choose another source"
         )
     model = skeleton(folder)

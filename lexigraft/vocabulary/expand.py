@@ -161,6 +161,7 @@ def expand_tokenizer(
     elif by_sentencepiece and auxiliary_first:
         pieces = train_pieces(texts, auxiliary_size, _PUBLISHED_LONGEST_SENTENCE)
         merged_tokens = used_pieces(filter(accepts, pieces), bpe, words, n_merged)
+        assert isinstance(rules, PieceRules)  # the model is not byte-level
         for piece in merged_tokens:
             rules.add(piece)
     else:

@@ -55,7 +55,7 @@ def vocabulary_size(study: StudyResults, look: Look) -> Figure | None:
         for (source, label, find), axis in zip(rows, axes, strict=True):
             of_panel = {name: ticks.index(size) for (of_source, of, name), size in sizes.items()
                         if (of_source, of) == (source, language)}  # fmt: skip
-            _draw(axis, study, look, source, of_panel, lambda m, f=find, key=language: f(m, key))
+            _draw(axis, study, look, source, language, of_panel, find)
             drawing.plain_axis(axis, "y")
             axis.tick_params(labelsize=7)
             axis.locator_params(axis="y", nbins=4)
@@ -93,27 +93,31 @@ def _draw(
     study: StudyResults,
     look: Look,
     source: str,
+    language: str,
     sizes: dict[str, int],
-    find: Callable[[Model], dict[str, Any] | None],
+    find: Find,
 ) -> None:
     """Draw a line per initializer over the places in `sizes`, and Source and LAPT as levels."""
-    levels = {}
+    levels: dict[bool, Model] = {}
     for model in models(study):
         if model.baseline and model.source == source:
             levels.setdefault(model.is_source, model)
     for is_source, model in levels.items():
-        if (score := find(model)) is not None:
-            style = {"color": INK, "ls": (0, (1, 1.4))}
+        if (score := find(model, language)) is not None:
+            style: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.4))}
             if not is_source:
                 style = {"color": MUTED, "ls": (0, (5, 1.5, 1, 1.5))}
             name = "Source" if is_source else "LAPT"
             axis.axhline(score["mean"], lw=1, zorder=1, label=name, **style)
     strategy = study.reference_strategy or "none"
-    names = sorted((key for key in study.order("vocabulary") if key in sizes), key=sizes.get)
+    names = sorted(
+        (key for key in study.order("vocabulary") if key in sizes), key=lambda key: sizes[key]
+    )
     for initializer in study.initializers:
         # A missing size interrupts the line, since nothing is known between its neighbours.
         missing = {"mean": float("nan"), "std": float("nan")}
-        scores = [find(Model(source, name, initializer, strategy)) or missing for name in names]
+        grafts = [Model(source, name, initializer, strategy) for name in names]
+        scores = [find(graft, language) or missing for graft in grafts]
         means = [score["mean"] for score in scores]
         if any(mean == mean for mean in means):
             axis.errorbar([sizes[name] for name in names], means, [s["std"] for s in scores],

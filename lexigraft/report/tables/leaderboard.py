@@ -136,9 +136,9 @@ def leaderboard(study: StudyResults) -> Table | None:
         " of the recipe is negative and they sum to one; – where rows have no recipe.",
         *missing_note(scores, heads),
     ]
-    if closed := known_in(study, scored - known):
-        names = listed(map(study.language, closed))
-        notes.append(f"Left out, because {floor} is no worse than the source model: {names}.")
+    if without_gap := known_in(study, scored - known):
+        left_out = listed(map(study.language, without_gap))
+        notes.append(f"Left out, because {floor} is no worse than the source model: {left_out}.")
     heads += [shown.head for *_, shown in _FIT.values()]
     return Table(headers, heads, ordered, DataFrame(data).drop_duplicates(), notes)
 
@@ -212,13 +212,14 @@ def _gap(study: StudyResults, source_name: str, vocabulary: str, task: str) -> G
         of_model = [results[name] for name in languages if name in results]
         if of_model and len(of_model) == len(languages):
             low = high = math.nan
-            drawn = [result.drawn for result in of_model if result.drawn is not None]
-            if len(drawn) == len(of_model):
+            resamples = [result.drawn for result in of_model if result.drawn is not None]
+            if len(resamples) == len(of_model):
                 # The same draws for all models.
                 rng = generator("report", "gaps", source_name, vocabulary, task)
-                low, high = interval_of_mean(np.stack(drawn), rng)
+                low, high = interval_of_mean(np.stack(resamples), rng)
             means = np.mean([result[:3] for result in of_model], axis=0)
-            results[""] = GapShare(*map(float, means), None, low, high)
+            mean_bits, mean_rank, mean_share = map(float, means)
+            results[""] = GapShare(mean_bits, mean_rank, mean_share, None, low, high)
     return gap
 
 

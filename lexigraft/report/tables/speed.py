@@ -19,28 +19,31 @@ _RECORDED = {
     "answer_tokens_speed_up": "answer_tokens_per_second_batch_{}_over_source",
     "answer_characters_speed_up": "answer_characters_per_second_batch_{}_over_source",
 }
-_DEFAULT = ("steps_per_sentence", "tokens_per_second", "characters_per_second", "speed_up")
+SpeedMetric = Literal[
+    "steps_per_sentence",
+    "tokens_per_second",
+    "first_token_seconds",
+    "characters_per_second",
+    "bytes_per_second",
+    "speed_up",
+    "answer_tokens_per_second",
+    "answer_tokens_speed_up",
+    "answer_characters_per_second",
+    "answer_characters_speed_up",
+    "answer_new_token_share",
+]
+_DEFAULT: tuple[SpeedMetric, ...] = (
+    "steps_per_sentence",
+    "tokens_per_second",
+    "characters_per_second",
+    "speed_up",
+)
 
 
 class SpeedOptions(TableOptions):
     """The options of a table of speeds."""
 
-    metrics: tuple[
-        Literal[
-            "steps_per_sentence",
-            "tokens_per_second",
-            "first_token_seconds",
-            "characters_per_second",
-            "bytes_per_second",
-            "speed_up",
-            "answer_tokens_per_second",
-            "answer_tokens_speed_up",
-            "answer_characters_per_second",
-            "answer_characters_speed_up",
-            "answer_new_token_share",
-        ],
-        ...,
-    ] = _DEFAULT
+    metrics: tuple[SpeedMetric, ...] = _DEFAULT
 
 
 @table(
