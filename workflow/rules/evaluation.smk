@@ -190,7 +190,9 @@ rule measure_fragmentation:
 rule measure_tokenizer:
     input:
         corpus=rules.prepare_corpus.output.card,
-        package=lambda wildcards: source.package_of(STUDY.tokenizers[wildcards.tokenizer]),
+        package=lambda wildcards: source.package_of(
+            STUDY.tokenizers[wildcards.tokenizer]
+        ),
         files=local_files(lambda wildcards: STUDY.tokenizers[wildcards.tokenizer]),
     output:
         card="<results>/fragmentation/{tokenizer}/{language}/card.json",
