@@ -87,7 +87,7 @@ def methods() -> list[str]:
     Examples
     --------
     >>> methods()[:3]
-    ['align', 'align-as-published', 'clp']
+    ['added', 'align', 'align-as-published']
     """
     return sorted(_declarations())
 

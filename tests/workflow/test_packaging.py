@@ -98,8 +98,9 @@ def imported(folder: str) -> set[str]:
     return found - sys.stdlib_module_names - {"lexigraft", "workflow"}
 
 
-# Of the environment of learned metrics, of the extra `gpu`, a user's own; and a part of pydantic.
-OTHERS = {"comet", "bleurt_pytorch", "vllm", "wandb", "pydantic_core"}
+# Of the environments of learned metrics and of llama.cpp, of the extra `gpu`, a user's own; and a
+# part of pydantic.
+OTHERS = {"comet", "bleurt_pytorch", "xllamacpp", "vllm", "wandb", "pydantic_core"}
 
 
 def test_every_package_that_is_imported_is_asked_for_where_it_is():

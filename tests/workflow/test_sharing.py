@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ def opened(config, **changed):
 def test_results_and_packages_lie_below_the_prefix_unless_they_are_absolute(miniature):
     study = opened(miniature, prefix="/scratch/me")
     assert study.results == "/scratch/me/results"
-    kolibri = [{"package": "kolibri"}]
+    kolibri = SimpleNamespace(package="kolibri")
     assert package_of(study, kolibri).startswith("/scratch/me/.cache/packages/kolibri-")
     elsewhere = opened(miniature, prefix="/scratch/me", results="/other", packages_folder="there")
     assert elsewhere.results == "/other"

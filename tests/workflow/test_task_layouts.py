@@ -18,8 +18,8 @@ WORDS = {"tokens": ["Bern", "ist", "klein"], "ner_tags": [5, 0, 0], "langs": ["d
          "spans": ["LOC: Bern"]}  # fmt: skip
 ARTICLE = {"id": "1", "url": "https://example.org/1", "title": "Ein Titel",
            "summary": "Eine Zusammenfassung", "text": "Ein langer Text"}  # fmt: skip
-MLSUM = {"text": "Ein langer Text", "summary": "Eine Zusammenfassung", "topic": "politik",
-         "url": "https://example.org/1", "title": "Ein Titel", "date": "00/02/2010"}  # fmt: skip
+MLSUM = {"text": "Ein langer Text", "target": "Eine Zusammenfassung", "topic": "politik",
+         "url": "https://example.org/1", "title": "Ein Titel", "references": ["Eine Zusammenfassung"]}  # fmt: skip
 # Task and code -> file, rows, and what is read of them: (key of a row, value).
 GENERATED = {
     ("mlqa", "de"): ("mlqa.de.de/test/0000.parquet", QUESTION, ("question", "Was ist klein?")),
@@ -85,4 +85,4 @@ def test_articles_of_a_language_have_their_summaries(language, file, row, tmp_pa
     text = plain(entries_of("languages")[language].summarization)
     text = copy_of(text, f"{file}/test/0000.parquet", row, tmp_path)
     text["data_files"] = text["data_files"][:1]  # the other part has a file of its own
-    assert list(read_articles(text)) == [(row["text"], row["summary"])]
+    assert list(read_articles(text)) == [("Ein langer Text", "Eine Zusammenfassung")]
