@@ -19,7 +19,7 @@ WORDS = {"tokens": ["Bern", "ist", "klein"], "ner_tags": [5, 0, 0], "langs": ["d
 ARTICLE = {"id": "1", "url": "https://example.org/1", "title": "Ein Titel",
            "summary": "Eine Zusammenfassung", "text": "Ein langer Text"}  # fmt: skip
 MLSUM = {"text": "Ein langer Text", "target": "Eine Zusammenfassung", "topic": "politik",
-         "url": "https://example.org/1", "title": "Ein Titel", "references": ["Eine Zusammenfassung"]}  # fmt: skip
+         "url": "https://example.org/1", "title": "Ein Titel", "date": "00/02/2010"}  # fmt: skip
 # Task and code -> file, rows, and what is read of them: (key of a row, value).
 GENERATED = {
     ("mlqa", "de"): ("mlqa.de.de/test/0000.parquet", QUESTION, ("question", "Was ist klein?")),
