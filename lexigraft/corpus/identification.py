@@ -18,9 +18,13 @@ _SCRIPTS = {
     "Jpan": _JAPANESE, "Hira": _JAPANESE, "Kore": _KOREAN, "Hang": _KOREAN, "Hans": {"Hani"},
     "Hant": {"Hani"},
 }  # fmt: skip
-# A tenth of the words of 80% of the English lines of FLORES-200 and of 70% of NTREX-128, but of
-# none of their lines in 19 other languages, except English ones in Thai (1.5%).
-_ENGLISH = re.compile(r"\b(the|and|with|that|from|this|which|you)\b", re.IGNORECASE | re.ASCII)
+# Frequent words of English. The first are not words of other languages in Latin script; the others
+# are ("in", "is", "of"), and count only beside one of the first.
+_DISTINCT = r"the|and|with|that|from|this|which|you"
+_FREQUENT = rf"{_DISTINCT}|a|are|as|by|for|have|in|is|of|on|to|was"
+_DISTINCT_WORD, _FREQUENT_WORD = (
+    re.compile(rf"\b({words})\b", re.IGNORECASE | re.ASCII) for words in (_DISTINCT, _FREQUENT)
+)
 
 
 def script_of(texts: Iterable[str]) -> tuple[str, float]:
@@ -36,9 +40,13 @@ def script_of(texts: Iterable[str]) -> tuple[str, float]:
 
 
 def is_english(line: str) -> bool:
-    """Whether a tenth of the words of a line are frequent words of English."""
-    count = len(_ENGLISH.findall(line))
-    return count > 0 and 10 * count >= len(line.split())
+    """Whether a fifth of the words of a line are frequent words of English.
+
+    This recognizes 82% of the English lines of FLORES-200 (dev), 70% of those of NTREX-128 and 58%
+    of those of the Declaration of Human Rights, and at most 0.3% of NTREX-128 in 19 languages.
+    """
+    count = len(_FREQUENT_WORD.findall(line))
+    return 5 * count >= len(line.split()) and _DISTINCT_WORD.search(line) is not None
 
 
 def is_in_language(line: str, script: str, code: str) -> bool:

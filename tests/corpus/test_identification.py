@@ -36,8 +36,8 @@ def test_the_script_is_that_of_most_letters():
 
 def test_english_is_recognized_by_its_frequent_words(english):
     sentences = [line for line in english if len(line.split()) > 7]
-    assert sum(map(is_english, sentences)) > len(sentences) / 2
-    assert not any(map(is_english, [TAMIL, RUSSIAN, GERMAN, "te en la de of"]))
+    assert sum(map(is_english, sentences)) > 0.4 * len(sentences)
+    assert not any(map(is_english, [TAMIL, RUSSIAN, GERMAN, "Is dit groen of blauw in de stad"]))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`lexigraft adapt`: requests that it refuses, and what it chooses; tests/more runs all of it."""
 
+import json
 import os
 import random
 import signal
@@ -10,6 +11,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from lexigraft.corpus.cleaning import CleaningCounts
+from lexigraft.corpus.reading import draw_text
 from lexigraft.errors import UserError
 from tests import preloaded_python
 from tests.adapting import adapt, sentences_of, write_texts
@@ -108,6 +111,7 @@ def test_an_interrupted_run_ends_snakemake_and_says_how_to_resume(
         (["--model", "."], r"--model: .* contains no config\.json"),
         (["--language", "Georgian"], "--language: 'Georgian' is not an ISO 639 code"),
         (["--language", "jpn"], "--language: 'jpn' has a shorter code; use ja"),
+        (["--dataset", "org/name"], "--text, --dataset: give one of them"),
         (["--text", "nowhere.txt"], "nowhere.txt: there is no such file"),
     ],
 )
@@ -168,6 +172,44 @@ def test_an_edited_study_is_run_as_it_is_and_never_overwritten(study_of, tmp_pat
     with pytest.raises(UserError, match="has been edited"):
         study_of(initializer="mean")
     assert file.read_text("utf-8").endswith("# mine\n")
+
+
+def test_a_data_set_is_streamed_up_to_a_number_of_sentences(study_of, tmp_path):
+    """A folder in the layout of the hub stands for a data set of the hub."""
+    folder = tmp_path / "hub"
+    for config, letters in (("kat_Geor", "აბგდევ"), ("tel_Telu", "కగచజ")):
+        (folder / config).mkdir(parents=True)
+        rows = [json.dumps({"text": line, "id": line[:2]}) for line in generated(letters)]
+        (folder / config / "train.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    configs = [
+        {"config_name": name, "data_files": [{"split": "train", "path": f"{name}/*.jsonl"}]}
+        for name in ("kat_Geor", "tel_Telu")
+    ]
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configs})}---\n")
+    study = study_of(
+        text=[], dataset=f"{folder}:tel_Telu", reading={"read_sentences": 200, "markup": "strip"}
+    )
+    language = study["languages"]["my-te"]
+    assert language["text"] == {
+        "loader": "datasets", "name": str(folder), "config": "tel_Telu", "split": "train",
+        "column": "text",
+    }  # fmt: skip
+    assert (language["read_sentences"], language["markup"]) == (200, "strip")
+    assert (
+        len(
+            [
+                *draw_text(
+                    language | {"minimum_characters": 1},
+                    tmp_path / "texts",
+                    ("0",),
+                    CleaningCounts(),
+                    None,
+                    None,
+                )
+            ]
+        )
+        == 200
+    )
 
 
 def test_a_model_is_a_folder_or_a_name_of_the_hub_or_the_registry(tmp_path):

@@ -83,7 +83,7 @@ def measure_text(
         sample = _sample(sentences)
     elif sample:
         english = sum(map(is_english, sample)) / len(sample)
-        if english > 0.5 and language != "en":
+        if english > 0.4 and language != "en":
             raise UserError(
                 f"{option}: the text is English; give a text in the language, or --language en"
             )
