@@ -55,7 +55,7 @@ from workflow.inputs.report import command_arguments, in_report, report_files
 from workflow.inputs.rule import describe_job, of_study, one_of, per_attempt, seed_of
 from workflow.inputs.rule import local_files, tracked
 from workflow.study import in_repository
-from workflow.state import check_writable, hold, replacement_notice
+from workflow.state import check_writable, failures, hold, replacement_notice
 
 # Wildcards that are names of entries.
 NAMES = "source language vocabulary initializer strategy auxiliary samples task".split()
@@ -130,6 +130,10 @@ onsuccess:
 
 onerror:
     slurm.end_submitting()
+    # After pages of shell commands, what matters.
+    for logged in log:
+        for failure in failures(Path(logged).read_text("utf-8", "replace")):
+            logger.error(f"error: {failure}")
 
 
 # The description of a job for its script; rules name its parts (workflow/inputs/rule.py).

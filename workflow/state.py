@@ -7,6 +7,7 @@ completion record (`lexigraft.artifacts.completion`), as the job itself would de
 import fcntl
 import json
 import os
+import re
 import tempfile
 import textwrap
 import time
@@ -38,6 +39,8 @@ from workflow.study import Study
 
 DONE, RUNNING, QUEUED, FAILED, STALE = "done", "running", "queued", "failed", "stale"
 STATES = (DONE, RUNNING, QUEUED, FAILED, STALE)
+# How Snakemake names the log of a failed job.
+_FAILED = re.compile(r"^Error in rule \w+:.*?^\s+log: ([^\n]+?)(?: \(check|$)", re.M | re.S)
 _ERROR = "error: "  # prefix of the one-line error in a job's log
 _LISTED, _NAMED = 20, 3  # maximum numbers of jobs in a list, and of cells in a sentence
 _CHANGES = 6  # maximum number of changes per job, and of examples per reason
@@ -126,6 +129,15 @@ def failure(log: str) -> str:
     if any(line.startswith("Traceback") for line in lines):
         return lines[-1]
     return "it stopped without a message: killed, out of memory or out of time"
+
+
+def failures(output: str) -> list[str]:
+    """Why jobs failed, from what Snakemake wrote: each error in their logs once, with a log."""
+    logs: dict[str, dict[str, None]] = {}
+    for log in _FAILED.findall(output):
+        logs.setdefault(failure(log), {})[log] = None
+    counts = {error: f"{len(files)} jobs, " * (len(files) > 1) for error, files in logs.items()}
+    return [f"{error} ({counts[error]}see {Path(min(logs[error])).resolve()})" for error in logs]
 
 
 def _lines(log: str) -> list[str]:

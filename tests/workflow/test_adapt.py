@@ -71,7 +71,7 @@ def test_the_reason_of_a_failed_job_is_one_line(tmp_path, files, smollm2_folder_
     for file in smollm2_folder_tiny.iterdir():
         if file.suffix != ".safetensors":
             (model / file.name).write_bytes(file.read_bytes())
-    with pytest.raises(UserError, match=r"^prepare_source: .*model.*\(see .*source"):
+    with pytest.raises(UserError, match=r"^source .*model.*\(see .*source"):
         adapt(files, model, tmp_path / "out")
 
 

@@ -23,6 +23,7 @@ from workflow.state import (
     check_writable,
     explain_job,
     explain_study,
+    failures,
     is_at_work,
     plan_text,
     replaced_jobs,
@@ -474,3 +475,18 @@ def test_a_run_says_what_it_replaces_and_keeps_the_cell(checkout):
     ]
     assert curves == [4, 6]
     assert len(usage.read_text().splitlines()) == 2
+
+
+def test_the_reasons_of_failed_jobs_are_told_once_each(tmp_path):
+    reasons = {"a.log": "error: too long", "b.log": "error: too long", "c.log": ""}
+    for name, text in reasons.items():
+        (tmp_path / name).write_text(text)
+    output = "".join(
+        f"Error in rule train:\n    jobid: 3\n    log: {tmp_path / name} (check log file(s))\n"
+        f"    shell:\n        python train.py\n"
+        for name in [*reasons, "a.log"]  # a second attempt
+    )
+    twice, killed = failures(output)
+    assert twice == f"too long (2 jobs, see {tmp_path / 'a.log'})"
+    assert killed.startswith("it stopped without a message")
+    assert killed.endswith(f"(see {tmp_path / 'c.log'})")

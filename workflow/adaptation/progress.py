@@ -19,7 +19,6 @@ _LINE_SECONDS = 30.0  # between two progress lines without a terminal
 _TOTAL = re.compile(r"^total\s+(\d+)$", re.MULTILINE)
 _DONE = re.compile(r"^(\d+) of \d+ steps", re.MULTILINE)
 _RULE = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
-_FAILED = re.compile(r"^Error in rule (\w+):.*?^\s+log: ([^\n]+?)(?: \(check|$)", re.M | re.S)
 _REASON = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception)\b.*:\n(.+)", re.MULTILINE)
 _ACTIVITIES = {
     "fetch_package": "fetching a package",
@@ -79,9 +78,8 @@ def run_snakemake(file: str, targets: list[str], threads: int) -> bool:
 
 def failure(output: str) -> str:
     """Why a run failed, in one line: the error in the log of a failed job, or Snakemake's own."""
-    if failed := _FAILED.search(output):
-        rule, log = failed.groups()
-        return f"{rule}: {state.failure(log)} (see {Path(log).resolve()})"
+    if failures := state.failures(output):
+        return failures[0]
     lines = [*output.strip().splitlines(), *_REASON.findall(output)] or ["no message"]
     return f"Snakemake failed: {lines[-1]} (see {Path(LOG).resolve()})"
 
@@ -90,7 +88,7 @@ def _progress(output: str, begin: float) -> tuple[int, int, str, str]:
     """Finished steps, all steps, the activity, and how far the current training is."""
     finished, totals = _DONE.findall(output), _TOTAL.findall(output)
     rules = _RULE.findall(output)
-    activity = _ACTIVITIES.get(rules[-1], rules[-1]) if rules else ""
+    activity = _ACTIVITIES.get(rules[-1], "measuring") if rules else ""
     training = ""
     if activity == "training":
         logs = Path("results").glob("training/**/checkpoints/*/log.jsonl")
