@@ -41,7 +41,8 @@ def list(
     """
     registry = _REGISTRIES.get(kind, kind)
     entries, titles = read_entries(registry, {}, load_registries()[registry])
-    width, plain_tasks = max(map(len, entries)), {}
+    width = max(map(len, entries))
+    plain_tasks: dict[str, Any] = {}
     for name, entry in entries.items():
         # The first task of a kind is the plain one; the others say what they change.
         first = plain_tasks.setdefault(entry.kind, entry) if kind == ListedKind.TASKS else None
