@@ -14,6 +14,7 @@ from tests.workflow.plan import Plan
 from workflow.assets import hub_assets, lock_revisions
 from workflow.config.registries import REGISTRIES
 from workflow.config.revisions import assets_in
+from workflow.inputs import corpus
 from workflow.jobs import Job
 
 ONE, OTHER = "1" * 40, "2" * 40
@@ -78,8 +79,9 @@ def reading(study, *sources, language=None):
         for name in sources
     ]
     if language:
-        settings = {"settings": study.config["languages"][language]}
-        jobs.append(Job("prepare_corpus", {"language": language}, "", (), "", settings))
+        axes = {"language": language}
+        settings = {"settings": corpus.settings(study, axes)}
+        jobs.append(Job("prepare_corpus", axes, "", (), "", settings))
     return jobs
 
 
