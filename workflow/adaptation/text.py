@@ -128,7 +128,9 @@ def _read(settings: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[list
         read_sentences(settings), desc="reading", unit="line", unit_scale=True, disable=None,
         leave=False,
     )  # fmt: skip
-    split = sentence_splitter(reading, read_sentences(settings))
+    # A data set is not looked up a second time unless that is needed.
+    beginning = read_sentences(settings) if reading.get("split_sentences") else ()
+    split = sentence_splitter(reading, beginning)
     parts = chain.from_iterable(map(split, lines))
     return list(islice(cleaned(parts, counts, MINIMUM_CHARACTERS), MOST_READ)), counts
 
