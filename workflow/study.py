@@ -189,8 +189,9 @@ class Study:
             for group, _, name in self.samples_read()
             for language in self.members(group)
         }
-        answered = ((key, e) for key, e in entries.items() if isinstance(e, AnsweredSamples))
-        return [(*key, entry) for key, entry in answered]
+        return [
+            (*key, entry) for key, entry in entries.items() if isinstance(entry, AnsweredSamples)
+        ]
 
     # ---- models --------------------------------------------------------------------------------
 
@@ -234,9 +235,9 @@ class Study:
             return {}
         code = entry.options.get("language") or self.languages[language].code
         if code not in entry.languages:
-            what = f"'{language}' has code '{code}'" if code else f"'{language}' is a group"
+            problem = f"'{language}' has code '{code}'" if code else f"'{language}' is a group"
             raise UserError(
-                f"initializers.{initializer}.languages: {what}, but the method only supports "
+                f"initializers.{initializer}.languages: {problem}, but the method only supports "
                 f"{', '.join(entry.languages)}; leave the language out of the initializer's "
                 "cells, or set options.language in a separate entry"
             )

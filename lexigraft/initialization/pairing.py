@@ -67,11 +67,20 @@ def pair_vocabularies(
             f"target tokenizer: no token has id {gaps[0]}, but the largest id is {n_tokens - 1}; "
             "give a tokenizer whose ids have no gap"
         )
-    rows = n_rows, expands, source_ids, source_of
-    of_source, of_target = (
-        (tokens.data, tokens.special, tokens.fallback) for tokens in (source, target)
+    return VocabularyPair(
+        source_tokenizer,
+        target_tokenizer,
+        n_rows,
+        expands,
+        source_ids,
+        source_of,
+        source.data,
+        source.special,
+        source.fallback,
+        target.data,
+        target.special,
+        target.fallback,
     )
-    return VocabularyPair(source_tokenizer, target_tokenizer, *rows, *of_source, *of_target)
 
 
 @dataclass(frozen=True)
@@ -168,18 +177,24 @@ def _shared_tokens(source: _Tokens, target: _Tokens, shared: str) -> dict[int, i
     for token in source.vocab:
         source_tokens.setdefault(source.key(token, shared), []).append(token)
 
-    def difference(source_token: str, token: str) -> tuple[int, ...]:
+    def rank(source_token: str, token: str) -> tuple[int, ...]:
         source_id = source.vocab[source_token]
         text, target_text = source.key(source_token, "bytes")[1], target.key(token, "bytes")[1]
-        is_other_space = text[:1].isspace() != target_text[:1].isspace()
-        is_other = text != target_text, is_other_space, len(text), text != text.lower()
-        return source_token != token, source_id in source.fallback, *is_other, source_id
+        return (
+            source_token != token,
+            source_id in source.fallback,
+            text != target_text,
+            text[:1].isspace() != target_text[:1].isspace(),
+            len(text),
+            text != text.lower(),
+            source_id,
+        )
 
     matches: dict[int, int] = {}
     for token, target_id in target.vocab.items():
         key = target.key(token, shared)
         if (key[0] or shared != "special") and (tokens := source_tokens.get(key)):
-            matches[target_id] = min(difference(other, token) for other in tokens)[-1]
+            matches[target_id] = min(rank(source_token, token) for source_token in tokens)[-1]
     for role, other_role in _ROLES.items():
         target_id = getattr(target.tokenizer, f"{role}_token_id")
         candidates = [getattr(source.tokenizer, f"{name}_token_id") for name in (role, other_role)]

@@ -2,8 +2,8 @@
 
 They are stored in CSV files with the columns `FIELDS`. `table`, `row` and `column` are the location
 in the paper. The axes of a cell, `task` and `metric` are names of this project; an axis without a
-name matches any. Several names, separated by spaces, are those of the scores that the number is the
-mean of; a single name in another field belongs to all of them. A number that no score here measures
+name matches any. A number that is a mean of several scores has their names, separated by spaces; a
+field with a single name then holds for all of these scores. A number that no score here measures
 has no task, but a `reason`. `value` and `spread` are as printed; multiplied by `factor`, they have
 the unit of the metric here.
 """
@@ -38,7 +38,7 @@ class Published:
     table: str
     row: str
     column: str
-    scores: tuple[Score, ...]  # what it is the mean of: one score, or several
+    scores: tuple[Score, ...]  # the number is their mean
     value: float
     spread: float | None  # None if the paper prints none
     rounding: float  # half a unit of the last printed digit
@@ -61,11 +61,13 @@ def read_published(paths: Iterable[Path]) -> list[Published]:
 
 
 def _number(row: dict[str, str], path: Path, line: int) -> Published:
-    where = f"{path}, line {line}"
+    location = f"{path}, line {line}"
     if None in row or None in row.values():
-        raise UserError(f"{where}: does not have {len(FIELDS)} fields")
+        raise UserError(f"{location}: does not have {len(FIELDS)} fields")
     if bool(row["task"]) != bool(row["metric"]) or bool(row["task"]) == bool(row["reason"]):
-        raise UserError(f"{where}: give either a task and a metric, or the reason why it has none")
+        raise UserError(
+            f"{location}: give either a task and a metric, or the reason why it has none"
+        )
     values = {
         name: row[name] for name in ("value", "factor", "spread") if row[name] or name != "spread"
     }
@@ -76,16 +78,18 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         except InvalidOperation:
             numbers[name] = Decimal("nan")
         if not numbers[name].is_finite():
-            raise UserError(f"{where}: {name}: '{text}' is not a number")
+            raise UserError(f"{location}: {name}: '{text}' is not a number")
     value, factor = numbers["value"], numbers["factor"]
     names = {name: row[name].split() for name in (*_CELL, "task", "metric")}
     count = max(1, *map(len, names.values()))
-    if any(len(of_field) not in (0, 1, count) for of_field in names.values()):
-        raise UserError(f"{where}: fields with several names do not have the same number of them")
+    if any(len(field_names) not in (0, 1, count) for field_names in names.values()):
+        raise UserError(
+            f"{location}: fields with several names do not have the same number of them"
+        )
     # One name, or none, belongs to all scores.
-    each = {
-        name: of_field * count if len(of_field) == 1 else of_field or [""] * count
-        for name, of_field in names.items()
+    score_names = {
+        name: field_names * count if len(field_names) == 1 else field_names or [""] * count
+        for name, field_names in names.items()
     }
     unit = Decimal(10) ** int(value.as_tuple().exponent)  # of the last printed digit
     return Published(
@@ -95,11 +99,11 @@ def _number(row: dict[str, str], path: Path, line: int) -> Published:
         row["column"],
         tuple(
             Score(
-                {axis: each[axis][at] for axis in _CELL if each[axis][at]},
-                each["task"][at],
-                each["metric"][at],
+                {axis: score_names[axis][index] for axis in _CELL if score_names[axis][index]},
+                score_names["task"][index],
+                score_names["metric"][index],
             )
-            for at in range(count)
+            for index in range(count)
         ),
         float(value * factor),
         float(numbers["spread"] * factor) if "spread" in numbers else None,

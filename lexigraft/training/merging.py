@@ -48,7 +48,9 @@ def layer_weights(model: PreTrainedModel, settings: Merging) -> dict[int, float]
         raise UserError(
             f"merge.layers: layer {missing[0]} does not exist; the model has {count} layers"
         )
-    weights = settings.weights * (len(layers) // len(settings.weights))  # one may be that of all
+    weights = settings.weights * (
+        len(layers) // len(settings.weights)
+    )  # a single weight holds for all
     return {index % count: weight for index, weight in zip(layers, weights, strict=True)}
 
 
@@ -64,10 +66,10 @@ def check_merged(source: Path, other: Path) -> None:
             "a model of the same family and size"
         )
     ids, other_ids = (open_tokenizer(folder).get_vocab() for folder in (source, other))
-    if moved := [token for token, number in ids.items() if other_ids.get(token) != number]:
+    if differing := [token for token in ids if other_ids.get(token) != ids[token]]:
         raise UserError(
-            f"merge.of: the tokenizer of {other} has another id for {min(moved)!r}; choose a model "
-            "with the source's tokenizer"
+            f"merge.of: the tokenizer of {other} has another id for {min(differing)!r}; choose a "
+            "model with the source's tokenizer"
         )
 
 
@@ -89,36 +91,39 @@ def merge_models(
     that may have changed.
     """
     dtype = stored_dtype(source)
-    end = dict(load_model(other, dtype).named_parameters(remove_duplicate=False))
-    base = end
+    other_parameters = dict(load_model(other, dtype).named_parameters(remove_duplicate=False))
+    source_parameters: dict[str, torch.nn.Parameter] = {}
     if settings.method == "add":
-        base = dict(load_model(source, dtype).named_parameters(remove_duplicate=False))
-    stack = decoder_layers(model)
+        source_model = load_model(source, dtype)
+        source_parameters = dict(source_model.named_parameters(remove_duplicate=False))
+    layers = decoder_layers(model)
     weights = {
         id(parameter): weight
         for index, weight in layer_weights(model, settings).items()
-        for parameter in stack[index].parameters()
+        for parameter in layers[index].parameters()
     }
     interpolate = slerp if settings.method == "slerp" else torch.lerp
     matrices, merged = matrix_names(model), set()
     for name, parameter in model.named_parameters():
-        if name not in changed and source == other:
+        if name not in changed and source == other:  # equal in both models
             continue
         merged.add(name)
-        target = end[name].to(parameter.device, torch.float32)
+        other_value = other_parameters[name].to(parameter.device, torch.float32)
         value = parameter.float()
-        if name in matrices or target.shape != parameter.shape:  # a row for each token
+        if name in matrices or other_value.shape != parameter.shape:  # a row for each token
             rows = np.arange(len(parameter)) if source_of is None else source_of
             copied = np.flatnonzero(rows >= 0)
             if settings.method == "add":
-                difference = target - base[name].to(target)
+                difference = other_value - source_parameters[name].to(other_value)
                 value[copied] += settings.weights[0] * difference[rows[copied]]
             if settings.special_tokens:
-                special = [number for number in special_ids(tokenizer) if rows[number] >= 0]
-                value[special] = target[rows[special]]
+                special = [token for token in special_ids(tokenizer) if rows[token] >= 0]
+                value[special] = other_value[rows[special]]
         elif settings.method == "add":
-            value += settings.weights[0] * (target - base[name].to(target))
+            difference = other_value - source_parameters[name].to(other_value)
+            value += settings.weights[0] * difference
         else:
-            value = interpolate(value, target, weights.get(id(parameter), 1.0))
+            # Outside the layers that are merged, the other model's values are taken.
+            value = interpolate(value, other_value, weights.get(id(parameter), 1.0))
         parameter.copy_(value)
     return merged

@@ -127,15 +127,17 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
     if strategy.packing == "apart":
         check_document_separation(model)
 
-    if strategy.merge is not None:
+    if strategy.merge is not None:  # an error before the training instead of after it
         layer_weights(model, strategy.merge)
         check_merged(cell.source, cell.merged)
 
     # Plan the sequences, steps, checkpoints and held-out scores of all phases.
     plan = plan_phases(strategy, tokenizer, job)
     check_length(model, plan)
-    pairs = zip(plan, phases, strict=True)
-    steps = [optimizer_steps(len(part), phase.batch_sequences) for part, phase in pairs]
+    steps = [
+        optimizer_steps(len(sequences), phase.batch_sequences)
+        for sequences, phase in zip(plan, phases, strict=True)
+    ]
     retained = retained_steps(steps, strategy.checkpoints)
     training_log = TrainingLog(checkpoints / "log.jsonl")
     curve = cell.heldout_curve(training_log, is_masked(model), sum(steps))
@@ -156,8 +158,8 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
     adapter: PeftModel | None = None
     for number in range(finished, len(plan)):
-        phase, names_of_seed = phases[number], [*job["seed"], f"phase-{number}"]
-        seed = seed_from(*names_of_seed)
+        phase, seed_names = phases[number], [*job["seed"], f"phase-{number}"]
+        seed = seed_from(*seed_names)
         set_seed(seed)  # for the random initialization of adapters
         names, adapter = frozen.prepare_phase(model, phase, progress.changed, cell.new_ids)
         progress.trained |= set(names)
@@ -166,11 +168,12 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
         context = PhaseContext(
             model, tokenizer, strategy, phase, progress, job["seed"], cell.teacher
         )
-        kind = objective(phase.objective)
-        loss = with_auxiliary_loss(kind.for_phase(context), model, phase)
-        sequences = kind.prepare_data(plan[number], context, names_of_seed)
+        phase_objective = objective(phase.objective)
+        loss = with_auxiliary_loss(phase_objective.for_phase(context), model, phase)
+        sequences = phase_objective.prepare_data(plan[number], context, seed_names)
         if validation := validation_set(phase, tokenizer, job["inputs"].get("samples", {})):
-            validation = kind.prepare_data(validation, context, [*names_of_seed, "validation"])
+            validation_seed = [*seed_names, "validation"]
+            validation = phase_objective.prepare_data(validation, context, validation_seed)
         begin, folder = sum(steps[:number]), checkpoints / f"phase-{number}"
         end = begin + steps[number]
         log_steps = StepLogger(
@@ -222,10 +225,10 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
             shutil.copyfile(checkpoints / name, file)
     changed = grafted | progress.changed
     if strategy.merge is not None:
-        model.cpu()  # whose memory also has room for the other model
+        model.cpu()  # main memory has room for the other model, too
         frozen.restore()
         if adapter is not None:
-            changed |= {*merge_lora(adapter)}
+            changed |= set(merge_lora(adapter))
             adapter = None
         settings, folders = strategy.merge, (cell.source, cell.merged)
         changed |= merge_models(model, tokenizer, settings, *folders, changed, cell.source_of)
@@ -255,7 +258,7 @@ def train_cell(job: dict[str, Any], policy: SavePolicy | None = None) -> None:
 
 @dataclass
 class _Cell:
-    """A cell's job, and what its inputs are read as."""
+    """A cell's job, with its settings read and its inputs opened."""
 
     job: dict[str, Any]
     new_ids: list[int] = field(default_factory=list)  # tokens that the source does not have

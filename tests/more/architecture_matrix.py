@@ -1,7 +1,7 @@
-"""What becomes of each architecture: `python -m tests.more.architecture_matrix` records it.
+"""Which architectures can be adapted: `python -m tests.more.architecture_matrix` records it.
 
-A tiny random model of each type goes the whole way, from a folder as the hub has it to an export
-that plain transformers loads. The record, `docs/results/architectures.json`, is the table of
+A tiny random model of each type is adapted: from a folder as the hub has it to an export that plain
+transformers loads. The record, `docs/results/architectures.json`, is the table of
 docs/models.md; the tests beside this module compare it with what happens now.
 """
 
@@ -65,7 +65,7 @@ SCRIPTS = (
     "הנהר ארוך", "नदी लंबी है", "မြစ်ရှည်", "ஆறு நீளம்", "მდინარე",
 )  # fmt: skip
 PADDING = 3
-_WAYS = {
+_TRAINABLE = {
     "all": ["all"],
     "layers": [{"layers": [0, -1]}, "embeddings", "head"],
     "new-rows": ["new-rows"],
@@ -113,18 +113,18 @@ def outcome(kind: str, model_type: str, folder: Path) -> tuple[str, str]:
     (corpus / "train.txt").write_text("\n".join(SWAHILI) + "\n", "utf-8")
     (corpus / "heldout.txt").write_text("\n".join(SWAHILI[:2]) + "\n", "utf-8")
     (corpus / "english.txt").touch()
-    notes, ways = [], []
-    for way, trainable in _WAYS.items():
+    notes, supported = [], []  # supported values of `trainable`
+    for name, trainable in _TRAINABLE.items():
         strategy = read_strategy({"phases": [{"trainable": trainable, "length": 16}]})
         try:
             prepare_phase(copy.deepcopy(model), strategy.phases[0], [0])
-            ways.append(trainable)
+            supported.append(trainable)
         except UserError as error:
-            notes.append(f"no `{way}`: {str(error).partition(': ')[2].partition(';')[0]}")
+            notes.append(f"no `{name}`: {str(error).partition(': ')[2].partition(';')[0]}")
     for change, target in targets.items():
         fitted = initializer("mean").fit(source_tokenizer, target, n_source=rows)
         trained = change == "expand"
-        job = _job(folder / "results", change, ways if trained else (), kind == MASKED)
+        job = _job(folder / "results", change, supported if trained else (), kind == MASKED)
         give_vocabulary(job, folder / "results", target, fitted)
         train_cell(job)
         out = export(job["outputs"]["folder"], folder / change)
@@ -135,7 +135,7 @@ def outcome(kind: str, model_type: str, folder: Path) -> tuple[str, str]:
         if trained:
             check_towers(state, exported)
             if kind != MASKED:
-                if ["new-rows"] in ways:
+                if ["new-rows"] in supported:
                     check_gradients(
                         exported, fitted.new_ids.tolist(), tokenizer(SWAHILI[0]).input_ids
                     )
@@ -194,7 +194,7 @@ def check_export(auto: Any, cell: str, out: Path) -> tuple[PreTrainedModel, Any]
 
 
 def check_towers(source: dict[str, torch.Tensor], adapted: PreTrainedModel) -> None:
-    """What does not compute with text is bit for bit as before."""
+    """Parts that do not compute with text are bit for bit the source's."""
     text = {id(tensor) for part in text_modules(adapted) for tensor in part.parameters()}
     for name, parameter in adapted.named_parameters():
         assert id(parameter) in text or torch.equal(parameter, source[name]), name
@@ -207,8 +207,8 @@ def check_gradients(model: PreTrainedModel, new_ids: list[int], ids: list[int]) 
     alone = copy.deepcopy(model)
     alone.requires_grad_(False)
     attach_new_rows(alone, new_ids)
-    for each in (model, alone):
-        logits = each(tokens, use_cache=False).logits[0, :-1]
+    for trained in (model, alone):
+        logits = trained(tokens, use_cache=False).logits[0, :-1]
         torch.nn.functional.cross_entropy(logits, tokens[0, 1:]).backward()
     order = sorted(new_ids)
     for layer in ("get_input_embeddings", "get_output_embeddings"):
@@ -236,7 +236,7 @@ def generates_alike(model: PreTrainedModel, tokenizer: Any) -> bool:
 
 
 def check(kind: str, model_type: str, folder: Path) -> None:
-    """Assert that what happens to a type is what the record says."""
+    """Assert that the outcome for a type is the recorded one."""
     assert outcome(kind, model_type, folder) == recorded()[kind, model_type]
 
 
@@ -248,7 +248,7 @@ def recorded() -> dict[tuple[str, str], tuple[str, str]]:
 
 def main(*types: str) -> None:
     """Try all types, or those that are named, and write the record."""
-    known = recorded() if record_path(NAME).exists() else {}
+    results = recorded() if record_path(NAME).exists() else {}
     for kind, (_, all_types) in KINDS.items():
         for model_type in all_types:
             if types and model_type not in types:
@@ -259,9 +259,9 @@ def main(*types: str) -> None:
                 except Exception as error:
                     traceback.print_exc()
                     result = "fails", f"{type(error).__name__}: {error}"
-            known[kind, model_type] = result
+            results[kind, model_type] = result
             print(kind, model_type, *result, flush=True)
-    rows = [[*key, KINDS[key[0]][1][key[1]], *result] for key, result in known.items()]
+    rows = [[*key, KINDS[key[0]][1][key[1]], *result] for key, result in results.items()]
     columns = ["kind", "type", "class", "outcome", "note"]
     tables = {"architectures": [columns, *rows]}
     run = {"date": f"{date.today()}", "transformers": versions()["transformers"]}

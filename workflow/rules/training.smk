@@ -7,13 +7,14 @@ rule train:
     input:
         source=rules.prepare_source.output.card,
         tokenizer=vocabulary.tokenizer,
-        # The fit of the cell's seed or of all seeds; none for the initializer `none`.
+        # The fitted initializer, of the cell's seed if it draws random numbers; none for `none`.
         initialization=training.initialization,
         corpus=rules.prepare_corpus.output.card,
         samples=tracked(training.samples),
         teacher=training.teacher,
+        # The source of the strategy's key `merge.of`, such as a chat model.
         merged=training.merged,
-        # The cell of the strategy `after`.
+        # The cell of the strategy's key `after`, which this one continues.
         start=training.start,
     output:
         card="<results>/training/{source}/{language}/{vocabulary}/{initializer}/{strategy}/seed-{seed}/card.json",

@@ -50,7 +50,7 @@ def score_tests(
     """
     seed = seed_from(*job["seed"], "shots")
 
-    def drawn(task: str, count: int) -> list[int] | None:
+    def draw_examples(task: str, count: int) -> list[int] | None:
         if settings.samples is None:
             return None
         return draw_rows([*range(count)], settings.samples, job, task)
@@ -65,7 +65,7 @@ def score_tests(
             shots=settings.shots,
             by_length=settings.metric == "acc_norm",
             seed=seed,
-            draw=drawn,
+            draw=draw_examples,
             chat=getattr(settings, "chat", False),
         )
         if settings.metric not in metrics:
@@ -127,8 +127,8 @@ def score(
             if task.get_config("num_fewshot") != 0:
                 task.set_config(key="num_fewshot", value=shots)
             task.set_fewshot_seed(seed=seed)
-        sizes = {part: len(task.eval_docs) for part, task in tasks.items()}
-        drawn = {part: draw(part, size) for part, size in sizes.items()}
+        sizes = {name: len(task.eval_docs) for name, task in tasks.items()}
+        drawn = {name: draw(name, size) for name, size in sizes.items()}
         evaluated = lm_eval.evaluate(
             lm=model,
             task_dict=loaded,
@@ -139,11 +139,11 @@ def score(
         )
     assert evaluated is not None  # it is None only in worker processes with a rank above 0
     rows: list[dict[str, Any]] = []
-    for part, task in tasks.items():
+    for name, task in tasks.items():
         if model.output_type == "generate_until":
-            rows += _generated_rows(task, evaluated["samples"][part])
+            rows += _generated_rows(task, evaluated["samples"][name])
         else:
-            rows += [_row(task, sample, by_length) for sample in evaluated["samples"][part]]
+            rows += [_row(task, sample, by_length) for sample in evaluated["samples"][name]]
     metrics = {
         _metric_name(*key.split(",")): float(value)
         for key, value in evaluated["results"][card["task"]].items()
@@ -155,8 +155,8 @@ def score(
             row["acc_norm"] = float(row["output"] == row["reference"])
         metrics["acc_norm"] = sum(row["acc_norm"] for row in rows) / len(rows)
     facts = {
-        "versions": {part: evaluated["versions"][part] for part in tasks},
-        "shots": {part: evaluated["n-shot"][part] for part in tasks},
+        "versions": {name: evaluated["versions"][name] for name in tasks},
+        "shots": {name: evaluated["n-shot"][name] for name in tasks},
         "examples": sum(sizes.values()),
         "scored": len(rows),
     }
@@ -235,16 +235,20 @@ def check_chat_template(
             "config/tasks.yaml, or choose a chat model"
         )
     added = {token.content for token in source_tokenizer.added_tokens_decoder.values()}
-    written = []
-    for each in (tokenizer, source_tokenizer):
-        text: Any = each.apply_chat_template(_DIALOGUE, tokenize=False, add_generation_prompt=True)
-        tokens = each.convert_ids_to_tokens(next(tokenize(each, [text])))
-        written.append((text, [token for token in tokens if token in added]))
-    for name, dialogue, of_source in zip(("text", "special tokens"), *written, strict=True):
-        if dialogue != of_source:
+
+    def dialogue(writer: PreTrainedTokenizerFast) -> tuple[Any, list[str]]:
+        text: Any = writer.apply_chat_template(
+            _DIALOGUE, tokenize=False, add_generation_prompt=True
+        )
+        tokens = writer.convert_ids_to_tokens(next(tokenize(writer, [text])))
+        return text, [token for token in tokens if token in added]
+
+    pairs = zip(dialogue(tokenizer), dialogue(source_tokenizer), strict=True)
+    for name, (actual, expected) in zip(("text", "special tokens"), pairs, strict=True):
+        if actual != expected:
             raise UserError(
-                f"chat: the {name} of a dialogue: {dialogue!r}, but with the source's tokenizer: "
-                f"{of_source!r}; keep its chat template and special tokens in the vocabulary"
+                f"chat: the {name} of a dialogue: {actual!r}, but with the source's tokenizer: "
+                f"{expected!r}; keep its chat template and special tokens in the vocabulary"
             )
 
 

@@ -1,4 +1,4 @@
-"""Generated answers to tasks of the harness, held against the harness called by hand."""
+"""Generated answers to tasks of the harness, compared with a direct call of the harness."""
 
 import copy
 import json
@@ -26,7 +26,7 @@ MGSM = {
 
 @pytest.fixture
 def packages(monkeypatch, tmp_path):
-    """What IFEval imports; no instruction of the tests detects a language or splits sentences."""
+    """Stand-ins for what IFEval imports: no test detects a language or splits sentences."""
     import nltk
 
     detection = SimpleNamespace(DetectorFactory=SimpleNamespace(seed=None))
@@ -78,8 +78,8 @@ def answered(chat_model, prepared, make_job, tmp_path):
 
 
 @pytest.fixture
-def by_hand(chat_model, hub, tmp_path, monkeypatch):
-    """`by_hand((task, folder), chat, shots)`: the harness with its own model and generation."""
+def harness_results(chat_model, hub, tmp_path, monkeypatch):
+    """`harness_results((task, folder), chat, shots)`: the harness with its own model and generation."""
     import datasets
     import lm_eval
     from lm_eval.models.huggingface import HFLM
@@ -91,12 +91,12 @@ def by_hand(chat_model, hub, tmp_path, monkeypatch):
 
     def run(name, chat, shots=0):
         model, tokenizer = copy.deepcopy(chat_model)
-        place = Path(lm_eval.tasks.__file__).parent / name[1]
+        task_folder = Path(lm_eval.tasks.__file__).parent / name[1]
         return lm_eval.simple_evaluate(
             model=HFLM(pretrained=model, tokenizer=tokenizer, batch_size=1),
             tasks=[name[0]],
             num_fewshot=shots,
-            task_manager=TaskManager(include_path=place, include_defaults=False),
+            task_manager=TaskManager(include_path=task_folder, include_defaults=False),
             bootstrap_iters=0,
             apply_chat_template=chat,
             fewshot_as_multiturn=chat,
@@ -115,17 +115,18 @@ def by_hand(chat_model, hub, tmp_path, monkeypatch):
     ],
 )
 def test_answers_and_scores_are_those_of_the_harness(
-    tests, metric, chat, shots, packages, answered, by_hand
+    tests, metric, chat, shots, packages, answered, harness_results
 ):
     settings = {"metric": metric, "chat": chat, "shots": shots, "max_new_tokens": 5}
     measured, rows = answered(tests, **settings)
     for test, name in tests.items():
-        expected = by_hand(name, chat, shots)
+        expected = harness_results(name, chat, shots)
         samples = expected["samples"][name[0]]
         for row in (row for row in rows if row["test"] == test):
-            own = [sample for sample in samples if row["id"].endswith(f"-{sample['doc_id']}")]
-            assert own and all(sample["arguments"][0][0] == row["prompt"] for sample in own)
-            assert all(sample["resps"] == [[row["output"]]] for sample in own)
+            answers = [sample for sample in samples if row["id"].endswith(f"-{sample['doc_id']}")]
+            assert answers
+            assert all(sample["arguments"][0][0] == row["prompt"] for sample in answers)
+            assert all(sample["resps"] == [[row["output"]]] for sample in answers)
             assert row["prompt"].startswith("<|im_start|>") == chat
             assert row["source"] in row["prompt"] and row["output"]
         prefix = "english_" if test == "english" and len(tests) > 1 else ""
@@ -160,7 +161,7 @@ def test_the_last_number_of_an_answer_counts(chat_model, prepared, tmp_path, mon
     answers = {"1": "1 + 3 = 4. The answer is 4.", "2": "2 + 3 = 6\n\nQuestion: 5"}
     model = GeneratingModel(*chat_model, batch_size=None)
 
-    def known(generating, tokenizer, prompts, *, stop, max_new_tokens, **options):
+    def scripted_answers(generating, tokenizer, prompts, *, stop, max_new_tokens, **options):
         assert max_new_tokens == 256 and "Question:" in stop
         texts = [tokenizer.decode(ids) for ids in prompts.values()]
         texts = [answers[text.removeprefix("<s>Question: ")[0]] for text in texts]
@@ -170,7 +171,7 @@ def test_the_last_number_of_an_answer_counts(chat_model, prepared, tmp_path, mon
             for name, tokens in zip(prompts, ids, strict=True)
         }
 
-    monkeypatch.setattr("lexigraft.evaluation.harness.scoring.generate", known)
+    monkeypatch.setattr("lexigraft.evaluation.harness.scoring.generate", scripted_answers)
     options = {"shots": 0, "by_length": False, "seed": 0, "draw": lambda task, count: None}
     metrics, rows, _ = score(model, prepared(*MGSM["english"]), **options)
     assert metrics == {"exact_match_strict_match": 0.5, "exact_match_flexible_extract": 0.5}
