@@ -79,7 +79,7 @@ def answered(chat_model, prepared, make_job, tmp_path):
 
 @pytest.fixture
 def harness_results(chat_model, hub, tmp_path, monkeypatch):
-    """`harness_results((task, folder), chat, shots)`: the harness with its own model and generation."""
+    """Call the harness with its own model: `harness_results((task, folder), chat, shots)`."""
     import datasets
     import lm_eval
     from lm_eval.models.huggingface import HFLM
