@@ -53,12 +53,12 @@ def run_snakemake(file: str, targets: list[str], threads: int) -> bool:
         def output() -> str:
             return Path(LOG).read_bytes()[start:].decode(errors="replace")
 
-        printed_activity, printed_at = "", 0.0
+        printed_activity, printed_text, printed_at = "", "", 0.0
         is_terminal = sys.stderr.isatty()
         with tqdm(unit="step", disable=not is_terminal, leave=False) as bar:
 
             def show() -> None:  # as a bar, or as lines without a terminal
-                nonlocal printed_activity, printed_at
+                nonlocal printed_activity, printed_text, printed_at
                 finished, total, activity, training = _progress(output(), begin)
                 bar.total, bar.n = total or None, finished
                 bar.set_description(activity, refresh=False)
@@ -66,8 +66,9 @@ def run_snakemake(file: str, targets: list[str], threads: int) -> bool:
                 is_late = training and time.monotonic() - printed_at > _LINE_SECONDS
                 if not is_terminal and activity and (activity != printed_activity or is_late):
                     text = f"{finished} of {total} steps, {activity}: {training}".rstrip(": ")
-                    print(text, flush=True)
-                    printed_activity, printed_at = activity, time.monotonic()
+                    if text != printed_text:
+                        print(text, flush=True)
+                    printed_activity, printed_text, printed_at = activity, text, time.monotonic()
 
             command = snakemake_command(file, [*options, "--", *targets])
             code = run_to_its_end(command, log, show)
