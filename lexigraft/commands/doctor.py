@@ -183,7 +183,8 @@ def check_hub() -> Iterator[Diagnosis]:
         yield Diagnosis(
             ABSENT,
             f"{endpoint} cannot be reached ({cause})",
-            "use models from folders or packages (`lexigraft list models`), or set HF_ENDPOINT to a mirror",
+            "use models from folders or packages (`lexigraft list models`), or set HF_ENDPOINT to "
+            "a mirror",
         )
         return
     if get_token():
