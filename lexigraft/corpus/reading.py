@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from nltk.tokenize.punkt import PunktSentenceTokenizer
 from tqdm import tqdm
 
 from lexigraft.artifacts.completion import input_checksum
@@ -144,6 +143,9 @@ def sentence_splitter(
         beginning += f"{text}\n"
         if len(beginning) >= _PUNKT_CHARACTERS:
             break
+    # nltk imports scikit-learn and pandas, which `lexigraft --help` would load as well.
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
     tokenize = PunktSentenceTokenizer(beginning[:_PUNKT_CHARACTERS]).tokenize
     return lambda text: [
         sentence for line in strip(text).split("\n") for sentence in tokenize(line)

@@ -8,10 +8,10 @@ from string import Template
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from lexigraft.errors import UserError
 from lexigraft.installation import PIPELINE
+from lexigraft.yaml_files import parse_yaml
 from workflow.adaptation.text import LEAST_HELDOUT, heldout_sentences, measure_text
 from workflow.commands.studies import check_installed
 from workflow.commands.texts import as_name, check_code, check_hub_name, source_name
@@ -102,7 +102,7 @@ def new_study(file: str, model: str, code: str, text: str) -> str:
         heldout = heldout_sentences(facts.sentences)
     source, sources = _source(model, registries["sources"])
     study = as_name(Path(file).stem) or "study"
-    own = (yaml.safe_load(sources) or {}).get("sources", {})
+    own = parse_yaml(sources, file).get("sources", {})
     positions = known_positions(read_entries("sources", own, registries["sources"])[0][source])
     phase, limit = registries["strategies"][_STRATEGY]["phases"][0], ""
     if positions and positions < phase["length"]:
