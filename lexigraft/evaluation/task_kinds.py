@@ -95,7 +95,9 @@ class TaskKind:
 
 
 TASKS: Registry[TaskKind] = Registry("lexigraft.evaluation.tasks", "TASK", "task kind")
-kinds, task_kind, task_file = TASKS.names, TASKS.get, TASKS.file
+kinds = TASKS.names
+task_kind = TASKS.get
+task_file = TASKS.file
 
 
 def register(name: str, kind: TaskKind) -> None:

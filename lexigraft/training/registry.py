@@ -15,7 +15,8 @@ from lexigraft.registry import Registry
 
 # Modules, and the classes of registered objectives.
 OBJECTIVES: Registry[Any] = Registry("lexigraft.training.objectives", None, "objective")
-objectives, objective_file = OBJECTIVES.names, OBJECTIVES.file
+objectives = OBJECTIVES.names
+objective_file = OBJECTIVES.file
 
 
 def objective(name: str) -> Any:

@@ -31,7 +31,8 @@ STATE = "state.json"
 LEARNED: Registry[ModuleType] = Registry(
     "lexigraft.evaluation.learned.kinds", None, "kind of learned metric"
 )
-learned_kinds, learned_kind = LEARNED.names, LEARNED.get
+learned_kinds = LEARNED.names
+learned_kind = LEARNED.get
 
 
 def register_learned_kind(file: str | Path) -> None:
