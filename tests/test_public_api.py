@@ -108,8 +108,9 @@ def test_methods_that_draw_rows_have_no_weights_and_depend_on_the_seed(smollm2_c
     assert (rows(1) != rows(2)).any()
 
 
-def test_export_takes_the_folder_of_a_cell_and_an_output_folder():
-    assert list(inspect.signature(lexigraft.export).parameters) == ["cell_folder", "out"]
+def test_export_takes_the_folder_of_a_cell_an_output_folder_and_two_formats():
+    parameters = inspect.signature(lexigraft.export).parameters
+    assert list(parameters) == ["cell_folder", "out", "gguf", "delta"]
 
 
 def documented() -> list[tuple[str, object]]:

@@ -414,7 +414,7 @@ def help_of(parameter):
 def test_the_page_on_these_commands_names_existing_options():
     page = (Path(__file__).parents[2] / "docs/adapt.md").read_text(encoding="utf-8")
     help_texts = ""
-    for command in ("expand", "graft", "inspect", "adapt"):
+    for command in ("expand", "graft", "inspect", "adapt", "export"):
         help_texts += CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
     named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert [option for option in sorted(named) if option not in help_texts] == []
