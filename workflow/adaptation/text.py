@@ -18,7 +18,6 @@ from lexigraft.corpus.identification import (
 )
 from lexigraft.corpus.markup import has_markup
 from lexigraft.corpus.readers import read_sentences
-from lexigraft.corpus.reading import sentence_splitter
 from lexigraft.errors import UserError
 
 MINIMUM_CHARACTERS = 10  # of a sentence; the default of languages
@@ -130,6 +129,9 @@ def _read(settings: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[list
     )  # fmt: skip
     # A data set is not looked up a second time unless that is needed.
     beginning = read_sentences(settings) if reading.get("split_sentences") else ()
+    # Imports numpy, which `lexigraft --help` would load as well.
+    from lexigraft.corpus.reading import sentence_splitter
+
     split = sentence_splitter(reading, beginning)
     parts = chain.from_iterable(map(split, lines))
     return list(islice(cleaned(parts, counts, MINIMUM_CHARACTERS), MOST_READ)), counts
