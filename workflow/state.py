@@ -134,9 +134,10 @@ def failure(log: str) -> str:
 def failures(output: str) -> list[str]:
     """Why jobs failed, from what Snakemake wrote: each error in their logs once, with a log."""
     logs: dict[str, dict[str, None]] = {}
-    for log in _FAILED.findall(output):
+    for files in _FAILED.findall(output):
+        log = files.partition(", ")[0]  # the job's own; Slurm's follows
         logs.setdefault(failure(log), {})[log] = None
-    counts = {error: f"{len(files)} jobs, " * (len(files) > 1) for error, files in logs.items()}
+    counts = {error: f"{len(each)} jobs, " * (len(each) > 1) for error, each in logs.items()}
     return [f"{error} ({counts[error]}see {Path(min(logs[error])).resolve()})" for error in logs]
 
 

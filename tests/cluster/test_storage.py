@@ -39,12 +39,11 @@ def small_disk(prepared, copied):
 
 
 def failure_of(submitter) -> str:
-    """The one line with which the script of a run's only job failed."""
+    """The one error with which the script of a run's only job failed: in its log, and at the end."""
     assert submitter.process.returncode != 0, submitter.output
     assert "Traceback" not in submitter.output
-    lines = {
-        line.strip() for line in submitter.output.splitlines() if line.strip().startswith("error: ")
-    }
+    stripped = map(str.strip, submitter.output.splitlines())
+    lines = {line.partition(" (see ")[0] for line in stripped if line.startswith("error: ")}
     assert len(lines) == 1, submitter.output
     return lines.pop()
 
