@@ -482,7 +482,8 @@ def test_the_reasons_of_failed_jobs_are_told_once_each(tmp_path):
     for name, text in reasons.items():
         (tmp_path / name).write_text(text)
     output = "".join(
-        f"Error in rule train:\n    jobid: 3\n    log: {tmp_path / name}, 13.log (check log file(s))\n"
+        f"Error in rule train:\n    jobid: 3\n"
+        f"    log: {tmp_path / name}, slurm/13.log (check log file(s))\n"
         f"    shell:\n        python train.py\n"
         for name in [*reasons, "a.log"]  # a second attempt
     )
