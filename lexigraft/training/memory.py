@@ -186,7 +186,7 @@ def simulated_phases(
     return phases
 
 
-@dataclass
+@dataclass(eq=False)
 class SimulatedPhase:
     """A model prepared for a phase, and the objective, on tensors without values."""
 

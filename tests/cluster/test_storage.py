@@ -39,7 +39,7 @@ def small_disk(prepared, copied):
 
 
 def failure_of(submitter) -> str:
-    """The one error with which the script of a run's only job failed: in its log, and at the end."""
+    """The one error with which a run's only job failed, which is in its log and at the end."""
     assert submitter.process.returncode != 0, submitter.output
     assert "Traceback" not in submitter.output
     stripped = map(str.strip, submitter.output.splitlines())

@@ -18,9 +18,11 @@ def refused(checkout: Checkout, target: str) -> str:
     """The one line by which a run for `target` failed."""
     result = checkout.snakemake("--", target)
     assert result.returncode != 0
-    assert "Traceback" not in result.stdout + result.stderr
-    lines = set(re.findall(r"^\s*error: (.+)$", result.stdout + result.stderr, re.MULTILINE))
-    assert len(lines) == 1, result.stdout + result.stderr
+    output = result.stdout + result.stderr
+    assert "Traceback" not in output
+    # In the job's log, and at the end of the run with the name of the log.
+    lines = set(re.findall(r"^\s*error: (.+?)(?: \(see .+)?$", output, re.MULTILINE))
+    assert len(lines) == 1, output
     return lines.pop()
 
 
