@@ -29,6 +29,13 @@ from lexigraft.setting_types import CAUSAL, MASKED
 from lexigraft.source.document_start import DOCUMENT_START
 from lexigraft.source.tokenizer import load_tokenizer
 
+# Names of transformers' classes. Some types, such as qwen3_5, have one with towers and one without.
+_CAUSAL_CLASSES = {*modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()}
+_CLASSES_WITH_TOWERS = {
+    *modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()
+} - _CAUSAL_CLASSES
+_MASKED_CLASSES = {*modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()}
+
 
 @dataclass(frozen=True)
 class SourceModel:
@@ -162,16 +169,11 @@ def model_kind(config: PretrainedConfig, architecture: str | None = None) -> str
     The architecture is by default the first that the configuration names.
     """
     architecture = architecture or (config.architectures or [""])[0]
-    causal = {
-        *modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),
-        *modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values(),
-    }
     if getattr(config, "is_encoder_decoder", False):
         return None
-    if architecture in causal:
+    if architecture in _CAUSAL_CLASSES | _CLASSES_WITH_TOWERS:
         return CAUSAL
-    masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
-    return MASKED if architecture in masked else None
+    return MASKED if architecture in _MASKED_CLASSES else None
 
 
 def is_masked(model: PreTrainedModel) -> bool:
@@ -183,11 +185,7 @@ def auto_class(config: PretrainedConfig) -> Any:
     """The auto class of transformers for the model with its language modelling head."""
     if model_kind(config) == MASKED:
         return AutoModelForMaskedLM
-    # Several types, such as qwen3_5, have a class with towers and one without.
-    with_towers = {*modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values()}.difference(
-        modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
-    )
-    has_towers = not with_towers.isdisjoint(config.architectures or [])
+    has_towers = not _CLASSES_WITH_TOWERS.isdisjoint(config.architectures or [])
     return AutoModelForImageTextToText if has_towers else AutoModelForCausalLM
 
 

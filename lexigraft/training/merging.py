@@ -48,9 +48,8 @@ def layer_weights(model: PreTrainedModel, settings: Merging) -> dict[int, float]
         raise UserError(
             f"merge.layers: layer {missing[0]} does not exist; the model has {count} layers"
         )
-    weights = settings.weights * (
-        len(layers) // len(settings.weights)
-    )  # a single weight holds for all
+    # A single weight holds for all layers.
+    weights = settings.weights * (len(layers) // len(settings.weights))
     return {index % count: weight for index, weight in zip(layers, weights, strict=True)}
 
 
@@ -109,19 +108,20 @@ def merge_models(
             continue
         merged.add(name)
         other_value = other_parameters[name].to(parameter.device, torch.float32)
-        value = parameter.float()
+        value, difference = parameter.float(), None
+        if settings.method == "add":
+            difference = other_value - source_parameters[name].to(other_value)
+            difference *= settings.weights[0]
         if name in matrices or other_value.shape != parameter.shape:  # a row for each token
             rows = np.arange(len(parameter)) if source_of is None else source_of
             copied = np.flatnonzero(rows >= 0)
-            if settings.method == "add":
-                difference = other_value - source_parameters[name].to(other_value)
-                value[copied] += settings.weights[0] * difference[rows[copied]]
+            if difference is not None:
+                value[copied] += difference[rows[copied]]
             if settings.special_tokens:
                 special = [token for token in special_ids(tokenizer) if rows[token] >= 0]
                 value[special] = other_value[rows[special]]
-        elif settings.method == "add":
-            difference = other_value - source_parameters[name].to(other_value)
-            value += settings.weights[0] * difference
+        elif difference is not None:
+            value += difference
         else:
             # Outside the layers that are merged, the other model's values are taken.
             value = interpolate(value, other_value, weights.get(id(parameter), 1.0))

@@ -196,9 +196,11 @@ def stored_dtype(source: Path) -> torch.dtype:
     return dtype if isinstance(dtype, torch.dtype) else torch.float32
 
 
-def parameter_names(model: PreTrainedModel, modules: Iterable[Module]) -> set[str]:
+def parameter_names(
+    model: PreTrainedModel, modules: Iterable[Module], recurse: bool = True
+) -> set[str]:
     """Names of the parameters of `modules` in `model`; a tied matrix has one name."""
-    ids = {id(parameter) for module in modules for parameter in module.parameters()}
+    ids = {id(parameter) for module in modules for parameter in module.parameters(recurse)}
     return {name for name, parameter in model.named_parameters() if id(parameter) in ids}
 
 
@@ -206,8 +208,7 @@ def matrix_names(model: PreTrainedModel) -> set[str]:
     """Names of the parameters that have a row for each token."""
     layers = [model.get_input_embeddings(), model.get_output_embeddings()]
     # Not those of norms within a layer of embeddings.
-    ids = {id(p) for layer in layers if layer is not None for p in layer.parameters(recurse=False)}
-    return {name for name, parameter in model.named_parameters() if id(parameter) in ids}
+    return parameter_names(model, [each for each in layers if each is not None], recurse=False)
 
 
 def linear_weights(

@@ -79,8 +79,11 @@ def check_study(study: Study) -> None:
 
 def _check_lengths(study: Study) -> None:
     """Check that no strategy reads sequences for which a model has too few positions."""
-    for source, strategy in dict.fromkeys((cell.source, cell.strategy) for cell in study.cells):
-        positions = known_positions(study.sources[source])
+    pairs = dict.fromkeys((cell.source, cell.strategy) for cell in study.cells)
+    sources = dict.fromkeys(source for source, _ in pairs)
+    positions_of = {name: known_positions(study.sources[name]) for name in sources}
+    for source, strategy in pairs:
+        positions = positions_of[source]
         for number, phase in enumerate(study.strategies[strategy].phases):
             if positions and phase.length > positions:
                 raise UserError(
