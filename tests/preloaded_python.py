@@ -25,7 +25,6 @@ PRELOADED = (
     "snakemake_logger_plugin_rich",
     "smart_open",
     "yte",
-    "fontTools.subset",
     "matplotlib.pyplot",
     "pandas",
     "sacrebleu",

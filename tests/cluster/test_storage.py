@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.cluster.conftest import CELL, card, evaluation_card, record
+from tests.workflow.conftest import errors_of
 
 FIRST, SECOND = CELL.format(0), CELL.format(1)
 
@@ -42,8 +43,7 @@ def failure_of(submitter) -> str:
     """The one error with which a run's only job failed, which is in its log and at the end."""
     assert submitter.process.returncode != 0, submitter.output
     assert "Traceback" not in submitter.output
-    stripped = map(str.strip, submitter.output.splitlines())
-    lines = {line.partition(" (see ")[0] for line in stripped if line.startswith("error: ")}
+    lines = errors_of(submitter.output)
     assert len(lines) == 1, submitter.output
     return lines.pop()
 

@@ -75,6 +75,11 @@ def refused(config, registries=None) -> str:
     return str(error.value)
 
 
+def errors_of(output: str) -> set[str]:
+    """The errors that a run tells: in logs of jobs, and at its end with the name of the log."""
+    return set(re.findall(r"^\s*error: (.+?)(?: \(see .+)?$", output, re.MULTILINE))
+
+
 def shown(study, axis, registry):
     """What the report calls the names that a study's cells have on an axis."""
     titles = study.config["titles"].get(registry, {})

@@ -1,13 +1,12 @@
 """Bad input stops the stage that reads it, with one line that names the file or the key."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import Checkout
+from tests.workflow.conftest import Checkout, errors_of
 
 TOKENIZER = "results/vocabulary/tiny/telugu/expand-50/card.json"
 CORPUS = "results/corpus/telugu/card.json"
@@ -20,8 +19,7 @@ def refused(checkout: Checkout, target: str) -> str:
     assert result.returncode != 0
     output = result.stdout + result.stderr
     assert "Traceback" not in output
-    # In the job's log, and at the end of the run with the name of the log.
-    lines = set(re.findall(r"^\s*error: (.+?)(?: \(see .+)?$", output, re.MULTILINE))
+    lines = errors_of(output)
     assert len(lines) == 1, output
     return lines.pop()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_command
-from tests.workflow.conftest import Checkout, copy_project
+from tests.workflow.conftest import Checkout, copy_project, errors_of
 from workflow.config.registries import load_registries, resolve
 from workflow.jobs import jobs_of
 from workflow.records import Record, as_text, study_record
@@ -164,8 +164,7 @@ def test_a_damaged_file_is_found_stops_who_reads_it_and_costs_what_was_lost(fini
     (checkout.folder / target).unlink()
     stopped = checkout.snakemake("--", target)
     assert stopped.returncode != 0
-    output = stopped.stdout + stopped.stderr
-    lines = set(re.findall(r"^\s*error: (.+?)(?: \(see .+)?$", output, re.MULTILINE))
+    lines = errors_of(stopped.stdout + stopped.stderr)
     assert len(lines) == 1
     assert lines.pop().startswith(f"results/training/{cell}/changed.safetensors: damaged, ")
     file.write_bytes(whole)

@@ -129,6 +129,33 @@ def answering(byte_tokenizer, tiny_llama):
     return model, tokenizer
 
 
+@pytest.fixture
+def by_hand(hub, tmp_path, monkeypatch):
+    """`by_hand(model, tokenizer, task, folder, **options)`: the harness with its own model."""
+    from pathlib import Path
+
+    import datasets
+    import lm_eval
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.chdir(hub)
+    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
+
+    def run(model, tokenizer, task, folder, batch_size=1, **options):
+        task_folder = Path(lm_eval.tasks.__file__).parent / folder
+        return lm_eval.simple_evaluate(
+            model=HFLM(pretrained=model, tokenizer=tokenizer, batch_size=batch_size),
+            tasks=[task],
+            task_manager=TaskManager(include_path=task_folder, include_defaults=False),
+            bootstrap_iters=0,
+            **options,
+        )
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def prepared(hub, tmp_path_factory):
     """`prepared(task, folder)` is where a benchmark was prepared from the local copy, once."""

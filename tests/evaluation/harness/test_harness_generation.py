@@ -77,35 +77,6 @@ def answered(chat_model, prepared, make_job, tmp_path):
     return run
 
 
-@pytest.fixture
-def harness_results(chat_model, hub, tmp_path, monkeypatch):
-    """Call the harness with its own model: `harness_results((task, folder), chat, shots)`."""
-    import datasets
-    import lm_eval
-    from lm_eval.models.huggingface import HFLM
-    from lm_eval.tasks import TaskManager
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.chdir(hub)
-    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
-
-    def run(name, chat, shots=0):
-        model, tokenizer = copy.deepcopy(chat_model)
-        task_folder = Path(lm_eval.tasks.__file__).parent / name[1]
-        return lm_eval.simple_evaluate(
-            model=HFLM(pretrained=model, tokenizer=tokenizer, batch_size=1),
-            tasks=[name[0]],
-            num_fewshot=shots,
-            task_manager=TaskManager(include_path=task_folder, include_defaults=False),
-            bootstrap_iters=0,
-            apply_chat_template=chat,
-            fewshot_as_multiturn=chat,
-            gen_kwargs={"max_gen_toks": 5},
-        )
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("tests", "metric", "chat", "shots"),
     [
@@ -115,12 +86,19 @@ def harness_results(chat_model, hub, tmp_path, monkeypatch):
     ],
 )
 def test_answers_and_scores_are_those_of_the_harness(
-    tests, metric, chat, shots, packages, answered, harness_results
+    tests, metric, chat, shots, packages, answered, chat_model, by_hand
 ):
     settings = {"metric": metric, "chat": chat, "shots": shots, "max_new_tokens": 5}
     measured, rows = answered(tests, **settings)
     for test, name in tests.items():
-        expected = harness_results(name, chat, shots)
+        expected = by_hand(
+            *copy.deepcopy(chat_model),
+            *name,
+            num_fewshot=shots,
+            apply_chat_template=chat,
+            fewshot_as_multiturn=chat,
+            gen_kwargs={"max_gen_toks": 5},
+        )
         samples = expected["samples"][name[0]]
         for row in (row for row in rows if row["test"] == test):
             answers = [sample for sample in samples if row["id"].endswith(f"-{sample['doc_id']}")]

@@ -1,7 +1,5 @@
 """Scores of real tasks of the harness on local rows, held against the harness called by hand."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -28,35 +26,13 @@ def scored(answering, prepared):
     return run
 
 
-@pytest.fixture
-def by_hand(answering, hub, tmp_path, monkeypatch):
-    """`by_hand(task, folder, shots)`: the harness's own answer, its own way to the rows."""
-    import datasets
-    import lm_eval
-    from lm_eval.models.huggingface import HFLM
-    from lm_eval.tasks import TaskManager
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    monkeypatch.chdir(hub)
-    monkeypatch.setattr("lm_eval.evaluator.add_env_info", lambda results: None)
-
-    def run(task, folder, shots):
-        place = Path(lm_eval.tasks.__file__).parent / folder
-        return lm_eval.simple_evaluate(
-            model=HFLM(pretrained=answering[0], tokenizer=answering[1], batch_size=2),
-            tasks=[task],
-            num_fewshot=shots,
-            task_manager=TaskManager(include_path=place, include_defaults=False),
-            bootstrap_iters=0,
-            fewshot_random_seed=SEED,
-        )
-
-    return run
-
-
 @pytest.mark.parametrize(("task", "folder", "shots"), TASKS)
-def test_a_cell_scores_what_the_harness_gives_it_by_hand(task, folder, shots, scored, by_hand):
-    expected, found = by_hand(task, folder, shots), scored(task, folder, shots)
+def test_a_cell_scores_what_the_harness_gives_it_by_hand(
+    task, folder, shots, scored, answering, by_hand
+):
+    options = {"batch_size": 2, "num_fewshot": shots, "fewshot_random_seed": SEED}
+    expected = by_hand(*answering, task, folder, **options)
+    found = scored(task, folder, shots)
     result = expected["results"][task]
     assert found[0]["acc"] == pytest.approx(result["acc,none"], abs=0)
     assert found[0].get("acc_norm") == result.get("acc_norm,none")
